@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "abi/read_lease.h"
+#include "abi/lease_board.h"
 #include "loaded.h"
 #include "sys.h"
 

@@ -92,8 +92,8 @@ void accounts::count_hints(job& j) {
     }
   };
   if (j.memory().head.hinted_targets != 0) add(j.memory().hint, j.hints, hints_);
-  if (j.memory().head.gathered_targets != 0) add(j.memory().gather, j.gathered, gathered_);
-  if (j.memory().reads.targets != 0) add(j.memory().buffer, j.buffered, buffered_);
+  if (abi::may_gather(j.memory())) add(j.memory().gather, j.gathered, gathered_);
+  if (j.memory().reads.head.targets != 0) add(j.memory().buffer, j.buffered, buffered_);
 }
 
 void accounts::look_at_times(job& j) {

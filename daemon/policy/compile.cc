@@ -35,6 +35,7 @@ class builder {
     find_durable();
     out_.hinted_targets = find_small(&target_spec::hints, input_.hints_everywhere, "hints");
     find_gathered();
+    find_strict();
     out_.buffered_targets =
         find_small(&target_spec::buffers, input_.buffers_everywhere, "buffered");
     find_after();
@@ -57,6 +58,8 @@ class builder {
   void add_devices_below();
   void find_durable();
   std::uint32_t with_nested(std::uint32_t roots) const;
+  void refuse_with_order(bool target_spec::*says, char const* word) const;
+  void find_strict();
   std::uint32_t find_small(bool target_spec::*says, bool is_everywhere, char const* name);
   void find_gathered();
   void find_after();
@@ -201,16 +204,27 @@ std::uint32_t builder::find_small(bool target_spec::*says, bool is_everywhere, c
 }
 
 /// After find_durable(): an fsync that the journal answers looks at what is written already.
-void builder::find_gathered() {
+void builder::refuse_with_order(bool target_spec::*says, char const* word) const {
   for (auto const& target : input_.targets) {
-    if (!target.gathers) continue;
+    if (!(target.*says)) continue;
     if ((with_nested(1u << target_named_.at(target.name)) & out_.durable_targets) != 0)
       throw usage_error(
-          fmt::format("{}: {} is close-to-open, and has an order or lies with one: a "
+          fmt::format("{}: {} is {}, and has an order or lies with one: a "
                       "directory has one of them",
-                      target.origin, target.path));
+                      target.origin, target.path, word));
   }
+}
+
+void builder::find_gathered() {
+  refuse_with_order(&target_spec::gathers, "close-to-open");
   out_.gathered_targets = find_small(&target_spec::gathers, false, "gathered");
+}
+
+/// Everywhere means: but where an order says otherwise.
+void builder::find_strict() {
+  refuse_with_order(&target_spec::is_strict, "strict");
+  out_.strict_targets = find_small(&target_spec::is_strict, input_.strict_everywhere, "strict") &
+                        ~out_.durable_targets;
 }
 
 void builder::find_after() {

@@ -51,6 +51,7 @@ struct compiled {
   std::vector<background_terms> backgrounds;  // as they were given
   std::uint32_t gathered_targets = 0;         // as hinted_targets, of "close-to-open"
   std::uint32_t buffered_targets = 0;         // as hinted_targets, of "reads"
+  std::uint32_t strict_targets = 0;           // as hinted_targets, of "strict"
 };
 
 struct compile_input {
@@ -61,6 +62,7 @@ struct compile_input {
   bool hints_everywhere = false;
   std::vector<background_terms> backgrounds = {};  // of channels above
   bool buffers_everywhere = false;                 // small reads
+  bool strict_everywhere = false;                  // small writes
 };
 
 compiled compile(compile_input const& input, file_system const& files);

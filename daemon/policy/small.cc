@@ -51,10 +51,13 @@ target_spec parse_small_target(std::string_view text) {
 
 void add_small(std::string_view text, compile_input& input) {
   target_spec target = parse_small_target(text);
-  if (!target.path.empty())
+  if (!target.path.empty()) {
     input.targets.push_back(std::move(target));
-  else
-    (target.hints ? input.hints_everywhere : input.buffers_everywhere) = true;
+    return;
+  }
+  input.hints_everywhere |= target.hints;
+  input.buffers_everywhere |= target.buffers;
+  input.strict_everywhere |= target.is_strict;
 }
 
 }  // namespace sluice::policy

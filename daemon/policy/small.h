@@ -22,6 +22,8 @@ inline constexpr small_word small_words[] = {
      "the kernel is told what small unaligned writes and strided reads need"},
     {"reads", &target_spec::buffers, true,
      "small reads are answered from memory while nobody has the file open for writing"},
+    {"strict", &target_spec::is_strict, true,
+     "small writes wait for a few milliseconds; whoever opens the file finds them"},
     {"close-to-open", &target_spec::gathers, false,
      "small writes are gathered: others see them at close, fsync and lock"}};
 

@@ -36,9 +36,10 @@ struct target_spec {
   std::shared_ptr<cost_file const> costs = {};  // what its VOPs are; null: not known
   bool gathers = false;                         // small writes are gathered: "close-to-open"
   bool buffers = false;                         // small reads are answered from memory: "reads"
+  bool is_strict = false;                       // small writes wait, and nobody sees it: "strict"
 
   /// Something but limits is done for its files.
-  bool says_more() const { return durable || after || hints || gathers || buffers; }
+  bool says_more() const { return durable || after || hints || gathers || buffers || is_strict; }
 };
 
 }  // namespace sluice::policy

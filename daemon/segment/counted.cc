@@ -191,8 +191,8 @@ nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t 
   out["calls"] = calls_json(all);
   out["passthrough"] = passthrough_json(s);
   if (s.head.hinted_targets != 0) out["hints"] = hints_json(s);
-  if (s.head.gathered_targets != 0) out["gathered"] = gathered_json(s);
-  if (s.reads.targets != 0) out["buffered"] = buffered_json(s);
+  if (abi::may_gather(s)) out["gathered"] = gathered_json(s);
+  if (s.reads.head.targets != 0) out["buffered"] = buffered_json(s);
   return out;
 }
 

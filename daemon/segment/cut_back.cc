@@ -15,6 +15,7 @@
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
+#include "abi/ring_area.h"
 #include "abi/role_area.h"
 #include "abi/segment.h"
 #include "base/foreign_file.h"
@@ -93,7 +94,8 @@ std::array<area_file, most_areas> areas_beside(made_sizes const& sizes) {
   return {{{"order", sizes.order},
            {"after", sizeof(abi::after_area)},
            {"paths", sizeof(abi::path_area)},
-           {"roles", sizeof(abi::role_area)}}};
+           {"roles", sizeof(abi::role_area)},
+           {"rings", sizeof(abi::ring_area)}}};
 }
 
 file_look look_at_files(std::string const& job_dir, made_sizes const& sizes) {

@@ -28,7 +28,7 @@ struct area_file {
   char const* name;
   std::uint64_t bytes;
 };
-inline constexpr std::size_t most_areas = 4;
+inline constexpr std::size_t most_areas = 5;
 std::array<area_file, most_areas> areas_beside(made_sizes const& sizes);
 
 struct cut {

@@ -193,6 +193,10 @@ std::string roles_path(std::string const& segment_path) {
   return segment_path.substr(0, segment_path.rfind('/')) + "/roles";
 }
 
+std::string rings_path(std::string const& segment_path) {
+  return segment_path.substr(0, segment_path.rfind('/')) + "/rings";
+}
+
 std::string held_path(std::string const& run_dir, std::string const& job) {
   return job_dir(run_dir, job) + "/held";
 }

@@ -55,6 +55,8 @@ std::string paths_path(std::string const& segment_path);
 
 /// What its requests are for; there when its policy has roles.
 std::string roles_path(std::string const& segment_path);
+/// Its small writes that wait; there when a target is strict.
+std::string rings_path(std::string const& segment_path);
 
 /// A file in the job's folder: a scheduler's job, of the class that is written there.
 std::string held_path(std::string const& run_dir, std::string const& job);

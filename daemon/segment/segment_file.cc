@@ -20,6 +20,7 @@
 #include "abi/after_area.h"
 #include "abi/order_area.h"
 #include "abi/path_area.h"
+#include "abi/ring_area.h"
 #include "abi/role_area.h"
 #include "abi/segment.h"
 #include "base/clock.h"
@@ -79,15 +80,17 @@ void fill(abi::segment& s, new_job const& made, policy::compiled const& limits) 
   h.holder.store(abi::holder_word(made.creator.pid, made.creator.start_ticks), relaxed);
   h.owner_uid = made.uid;
   h.limits_hash = limits.hash;
-  h.areas.store(
-      (limits.durable_targets != 0 ? abi::order_beside : 0u) |
-      (limits.after.empty() ? 0u : abi::after_beside) |
-      (limits.roles == nullptr ? 0u : abi::roles_beside) |
-      (limits.hinted_targets == 0 ? 0u : abi::hints_beside) |
-      ((limits.gathered_targets | limits.buffered_targets) == 0 ? 0u : abi::gather_beside));
+  h.areas.store((limits.durable_targets != 0 ? abi::order_beside : 0u) |
+                (limits.after.empty() ? 0u : abi::after_beside) |
+                (limits.roles == nullptr ? 0u : abi::roles_beside) |
+                (limits.hinted_targets == 0 ? 0u : abi::hints_beside) |
+                (limits.strict_targets == 0 ? 0u : abi::rings_beside) |
+                ((limits.gathered_targets | limits.buffered_targets | limits.strict_targets) == 0
+                     ? 0u
+                     : abi::gather_beside));
   h.hinted_targets = limits.hinted_targets;
   h.gathered_targets = limits.gathered_targets;
-  s.reads.targets = limits.buffered_targets;
+  s.reads.head.targets = limits.buffered_targets;
   std::strncpy(h.job, made.job.c_str(), sizeof h.job - 1);
   std::memcpy(static_cast<void*>(&s.rules), limits.rules.get(), sizeof(core::ruleset));
   for (std::size_t i = 0; i < limits.curves.size(); ++i)
@@ -227,6 +230,17 @@ void fill(abi::role_area& a, new_job const& made, policy::compiled const& limits
   h.magic_word.store(abi::roles_magic, std::memory_order_release);
 }
 
+void fill(abi::ring_area& a, new_job const& made, policy::compiled const& limits) {
+  abi::ring_header& h = a.head;
+  h.layout = abi::rings_layout_version;
+  h.owner_uid = made.uid;
+  h.total_bytes = sizeof(abi::ring_area);
+  h.ring_bytes = sizeof(core::ring);
+  a.board.head.targets = limits.strict_targets;
+  for (core::ring& r : a.ring) r.end.store(core::ring_end::is_shut);
+  h.magic_word.store(abi::rings_magic, std::memory_order_release);
+}
+
 /// Over one of an earlier try, whose room it keeps.
 void write_record(std::string const& path, std::string const& text) {
   descriptor const fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -255,10 +269,11 @@ area_row row_of(char const* name, bool is_wanted) {
           }};
 }
 
-std::array<area_row, 3> areas_of(policy::compiled const& limits) {
+std::array<area_row, 4> areas_of(policy::compiled const& limits) {
   return {row_of<abi::order_area>("order", limits.durable_targets != 0),
           row_of<abi::after_area>("after", !limits.after.empty()),
-          row_of<abi::role_area>("roles", limits.roles != nullptr)};
+          row_of<abi::role_area>("roles", limits.roles != nullptr),
+          row_of<abi::ring_area>("rings", limits.strict_targets != 0)};
 }
 
 /// All its room is taken before.

@@ -13,7 +13,7 @@
 //   +        channels      one per channel: wait histogram, shared and slow path only
 //   +        times         per target how much the real calls moved, of a sample; per target and op
 //                          how long they took
-//   +        read leases   the board of small reads: see read_lease.h
+//   +        read leases   the board of small reads: see lease_board.h
 //   +        shards        counters; a shard is written by the one thread that owns it
 //   +        common shards written by threads that found no free shard, with atomic adds
 //
@@ -33,7 +33,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "abi/read_lease.h"
+#include "abi/lease_board.h"
 #include "core/histogram.h"
 #include "core/request.h"
 #include "core/ruleset.h"
@@ -111,8 +111,9 @@ enum area : std::uint32_t {
   after_beside = 2,
   paths_beside = 4,
   roles_beside = 8,
-  hints_beside = 16,  // no file: see header::hinted_targets
-  gather_beside = 32  // no file: see header::gathered_targets and read_board::targets
+  hints_beside = 16,   // no file: see header::hinted_targets
+  gather_beside = 32,  // no file: see header::gathered_targets and the boards of leases
+  rings_beside = 64
 };
 
 /// Which pid namespace a /proc shows, as one word: the low half of its device (the high half is 0),
@@ -253,7 +254,7 @@ struct segment {
   alignas(64) std::atomic<std::uint64_t> hint[hint_counts];  // stages; of abi::hint
   std::atomic<std::uint64_t> gather[gather_counts];          // stages; of abi::gather
   std::atomic<std::uint64_t> buffer[buffer_counts];          // stages; of abi::buffer
-  read_board reads;
+  lease_board<read_leases> reads;
   call_time time[core::max_targets][core::op_count];
   shard owned[owned_shards];
   shard common[common_shards];
@@ -263,6 +264,12 @@ static_assert(std::is_standard_layout_v<segment>);
 static_assert(offsetof(segment, bucket) <= 4096);
 static_assert(offsetof(segment, rules) + offsetof(core::ruleset, strings) + 4096 <= 64 << 10);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Small writes of its jobs may wait in memory.
+template <class Segment>
+bool may_gather(Segment const& s) {
+  return s.head.gathered_targets != 0 || (s.head.areas.load() & rings_beside) != 0;
+}
 
 /// The slot of a number below process_slots.
 template <class Segment>

@@ -34,11 +34,18 @@ inline constexpr std::uint32_t small_read = 1 << 10;
 inline constexpr std::uint32_t read_window = 64 << 10;  // what is read ahead at once
 inline constexpr std::uint32_t read_room = 2 * read_window;
 inline constexpr unsigned reads_to_come = 1024;
-inline constexpr unsigned enough_reads = 400;  // what pays for a lease, and more
+inline constexpr unsigned enough_reads = 400;  // or writes: what pays for a lease, and more
 inline constexpr unsigned most_patience = 4096;
-constexpr unsigned patience_after(unsigned patience, unsigned answered) {
-  return answered >= enough_reads ? gather_begin : std::min(2 * patience, most_patience);
+constexpr unsigned patience_after(unsigned patience, unsigned answered,
+                                  unsigned least = gather_begin) {
+  return answered >= enough_reads ? least : std::min(2 * patience, most_patience);
 }
+
+/// Small writes that wait outside the program: a lease costs about as much as 170 to 200 of them.
+inline constexpr unsigned strict_begin = 128;
+inline constexpr std::uint32_t small_write = 1 << 10;        // up to so many bytes make a habit
+inline constexpr std::uint32_t most_strict_piece = 4 << 10;  // larger writes are made as they come
+inline constexpr unsigned few_strict_writes = 64;            // as few_writes
 
 /// How much may be gathered at `at` (-1: at the end of the file, where no multiple is known) before
 /// it is written out.

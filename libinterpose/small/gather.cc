@@ -8,10 +8,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "area.h"
 #include "extras.h"
 #include "loaded.h"
 #include "meter.h"
 #include "small/held.h"
+#include "small/leases.h"
+#include "small/strict.h"
 #include "stream.h"
 
 namespace sluice::gather {
@@ -27,12 +30,6 @@ constinit std::atomic<bool> is_for_good{false};  // end_for_good() was called, o
 /// libc itself writes messages there (perror, getopt …), and nobody sees it.
 bool is_for_messages(int fd) { return fd == 2 || (fd == 0 && set->written_targets != 0); }
 
-void count(abi::gather what, std::uint64_t n) {
-  if (n == 0) return;
-  if (abi::segment* const s = stage.active.load(std::memory_order_relaxed); s != nullptr)
-    s->gather[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed);
-}
-
 /// As a descriptor that nobody meters: its small writes are not charged.
 constexpr fd_entry as_outside(fd_entry entry) {
   return static_cast<fd_entry>((entry & ~entry_kind_mask) | entry_outside);
@@ -42,10 +39,13 @@ bool swap_entry(int fd, fd_entry from, fd_entry to) {
   return stage.mine->entry_of(static_cast<unsigned>(fd)).compare_exchange_strong(from, to);
 }
 
-struct sent {
-  std::uint64_t bytes = 0;
-  int error = 0;
-};
+}  // namespace
+
+void count(abi::gather what, std::uint64_t n) {
+  if (n == 0) return;
+  if (abi::segment* const s = stage.active.load(std::memory_order_relaxed); s != nullptr)
+    s->gather[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed);
+}
 
 sent send(int fd, char const* from, std::uint64_t bytes) {
   sent s;
@@ -58,8 +58,6 @@ sent send(int fd, char const* from, std::uint64_t bytes) {
   }
   return s;
 }
-
-}  // namespace
 
 void release(slot& s, int fd, int error) {
   swap_entry(fd, as_outside(s.entry), s.entry);
@@ -109,8 +107,9 @@ bool map_room(slot& s, std::uint32_t bytes) {
 
 bool is_held_elsewhere(slot const* own, int fd, file const& f) {
   bool is_any = false;
-  each_of(
-      f, [&](slot& s, int other) { is_any |= &s != own && (!s.is_read || are_copies(fd, other)); });
+  each_of(f, [&](slot& s, int other) {
+    is_any |= &s != own && (s.is_for != use::read || are_copies(fd, other));
+  });
   return is_any;
 }
 
@@ -119,10 +118,11 @@ bool has_rings() {
              {"io_uring_queue_init", loaded::hash_of("io_uring_queue_init"), nullptr}) != nullptr;
 }
 
-bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, bool is_read) {
-  std::uint32_t const room_bytes = is_read ? core::read_room : core::gather_room;
+bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for) {
+  constexpr std::uint32_t rooms[] = {core::gather_room, core::read_room, 0};  // by use
+  std::uint32_t const room_bytes = rooms[static_cast<unsigned>(is_for)];
   if (s.fd_after.load() != 0 || s.bytes.is_taken() || !map_room(s, room_bytes)) return false;
-  s.device = f.device, s.inode = f.inode, s.entry = entry, s.is_read = is_read, s.vain = 0;
+  s.device = f.device, s.inode = f.inode, s.entry = entry, s.is_for = is_for, s.vain = 0;
   s.until_asks = 0;
   if (!swap_entry(fd, entry, as_outside(entry))) return false;
   mine->held.fetch_add(1);
@@ -138,20 +138,6 @@ bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, bool is_read)
 
 namespace {
 
-/// How much is written out.
-enum class amount : std::uint8_t {
-  whole_windows,  // it is full: what comes after the last multiple stays
-  all,            // somebody looks: and it goes on
-  all_and_let_go
-};
-
-struct flushed {
-  bool was_held = false;
-  fd_entry entry = entry_unknown;
-  unsigned calls = 0;
-  sent out;
-};
-
 std::uint32_t kept_of(slot const& s, std::uint32_t bytes, amount how) {
   bool const may_keep = how == amount::whole_windows && s.at >= 0 && !s.bytes.is_taken();
   return may_keep ? core::kept_bytes(static_cast<std::uint64_t>(s.at), bytes) : 0;
@@ -166,8 +152,9 @@ flushed give_up(slot& s, int fd, unsigned calls) {
 
 flushed flush_locked(slot& s, int fd, amount how) {
   if (s.fd_after.load() != fd + 1) return {};
+  if (s.is_for == use::strict) return flush_ring(s, fd, how);
   core::gathered::contents const was = s.bytes.shut();
-  if (s.is_read) {
+  if (s.is_for == use::read) {
     end_reading(s, fd, was);
     return {true, s.entry, 0, {}};
   }
@@ -191,14 +178,19 @@ flushed flush_locked(slot& s, int fd, amount how) {
   return f;
 }
 
+}  // namespace
+
 void pay(flushed const& f) {
   count(abi::gather::writes, f.calls);
   if (f.out.bytes == 0 && f.out.error == 0) return;
-  count(f.out.error == 0 ? abi::gather::flushes : abi::gather::failures, 1);
+  count(f.out.error == 0 ? abi::gather::flushes : abi::gather::failures, f.writes);
   count(abi::gather::bytes, f.out.bytes);
-  visit v{call::write, core::op::write, when::before, false, 0, f.out.bytes, 0};
-  v.began_ns = visit::untimed;
-  if (may_ask() && enter_entry(v, f.entry, -1, true)) leave(v, f.out.error != 0, f.out.bytes);
+  for (unsigned n = 0; n < f.writes; ++n) {
+    std::uint64_t const bytes = n == 0 ? f.out.bytes : 0;
+    visit v{call::write, core::op::write, when::before, false, 0, bytes, 0};
+    v.began_ns = visit::untimed;
+    if (may_ask() && enter_entry(v, f.entry, -1, true)) leave(v, f.out.error != 0, bytes);
+  }
 }
 
 bool flush(slot& s, int fd, amount how) {
@@ -211,6 +203,8 @@ bool flush(slot& s, int fd, amount how) {
   pay(f);
   return f.was_held;
 }
+
+namespace {
 
 /// Each of the known places is without a gap.
 bool is_known_whole(void const* from, std::size_t size) {
@@ -250,12 +244,16 @@ bool copy_by_kernel(char* to, void const* from, std::size_t size) {
              static_cast<long>(size);
 }
 
+}  // namespace
+
 bool copy(slot& s, char* to, void const* from, std::size_t size) {
   if (!is_safe(from, size) && !becomes_safe_rarely(s, from, size))
     return copy_by_kernel(to, from, size);
   __builtin_memcpy(to, from, size);
   return true;
 }
+
+namespace {
 
 /// Of programs and libraries: the loader maps them (dlopen), and nobody sees it.
 bool begins_program(void const* from, ssize_t n) {
@@ -269,7 +267,8 @@ bool begins_program(void const* from, ssize_t n) {
   return __builtin_memcmp(begin, elf, size) == 0;
 }
 
-/// A file that grows past the limit of the process is told so at the very write.
+}  // namespace
+
 bool has_limit() {
   rlimit limit = {};
   constexpr long self_process = 0;
@@ -277,11 +276,12 @@ bool has_limit() {
   return sys::failed(r) || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/// What libc writes out itself, as error(3) does, and nobody sees it.
 bool has_text_waiting(int fd) {
   FILE* const out = set->text_out;
   return out != nullptr && fd_of(out) == fd && sluice::look(out).unwritten != 0;
 }
+
+namespace {
 
 /// Why it cannot be held; abi::gather::count: it can.
 abi::gather look(int fd, file& f, std::int64_t& at) {
@@ -308,14 +308,17 @@ bool hold(int fd) {
   slot& s = slot_of(fd);
   undisturbed const quiet;
   locked const alone(s.lock);
-  if (!begin_to_hold(s, fd, f, entry, false)) return false;
+  if (!begin_to_hold(s, fd, f, entry, use::gather)) return false;
   s.at = at;
   s.bytes.open(0, core::most_gathered(at));
   return true;
 }
 
 /// Or another thread is writing it out, and is to be waited for.
-bool has_any_left(slot const& s) { return s.bytes.is_any() || s.lock.load() != 0; }
+bool has_any_left(slot const& s) {
+  bool const is_any = s.is_for == use::strict ? has_in_ring(s) : s.bytes.is_any();
+  return is_any || s.lock.load() != 0;
+}
 
 /// What another descriptor of this process has gathered for the same file.
 void mind_same_file(int fd) {
@@ -325,7 +328,7 @@ void mind_same_file(int fd) {
   if (has_place(fd) && mine->known_at[fd].load(std::memory_order_relaxed) == now) return;
   bool is_any = false;
   each_of(file_of(fd), [&](slot& s, int other) {
-    if (s.is_read && !are_copies(fd, other)) return;
+    if (s.is_for == use::read && !are_copies(fd, other)) return;
     is_any = true;
     if (has_any_left(s)) flush(s, other, amount::all);
   });
@@ -369,9 +372,18 @@ std::uintptr_t find_data() {
   return std::max(low, (sealed + page_size - 1) & -page_size);
 }
 
+/// Null where there are none: then no target is strict.
+abi::ring_area* map_rings(char* segment_path) {
+  abi::segment const* const s = stage.active.load(std::memory_order_relaxed);
+  if ((s->head.areas.load(std::memory_order_relaxed) & abi::rings_beside) == 0) return nullptr;
+  return map_area<abi::ring_area>(segment_path, "rings", [](auto const& a, std::uint64_t bytes) {
+    return abi::refuse_reason(a, bytes);
+  });
+}
+
 }  // namespace
 
-bool begin() {
+bool begin(char* segment_path) {
   constexpr int wipe_on_fork = 18;
   void* const words = map_zeros(sizeof(settings));
   void* const at = map_zeros(sizeof(state));
@@ -379,10 +391,18 @@ bool begin() {
   if (sys::failed(sys::call(SYS_madvise, sys::as_long(at), sizeof(state), wipe_on_fork)))
     return false;
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
+  abi::ring_area* const rings = map_rings(segment_path);
+  std::uint32_t const strict = rings != nullptr ? rings->board.head.targets : 0;
   auto* const out = static_cast<FILE*>(
       loaded::find({"_IO_2_1_stdout_", loaded::hash_of("_IO_2_1_stdout_"), nullptr}));
   set = static_cast<settings*>(words);
-  *set = {s->head.gathered_targets, s->reads.targets, &s->reads, find_data(), out,
+  *set = {s->head.gathered_targets | strict,
+          s->reads.head.targets,
+          strict,
+          &s->reads,
+          rings,
+          find_data(),
+          out,
           !is_below_filter()};
   mine = static_cast<state*>(at);
   sluice_gathers = 1;
@@ -393,13 +413,15 @@ answer take(int fd, void const* from, std::size_t size) {
   if (!has_any() || !is_held(fd)) return answer::not_held;
   loaded::end_if_cancelled();
   slot& s = slot_of(fd);
+  if (s.is_for == use::strict)
+    return take_into_ring(s, fd, from, size) ? answer::gathered : answer::begin_anew;
   auto const add = [&] {
     return s.bytes.add(static_cast<std::uint32_t>(size), [&](std::uint32_t at) {
       return s.fd_after.load(std::memory_order_relaxed) == fd + 1 &&
              copy(s, s.room + at, from, size);
     });
   };
-  bool const fits = size <= core::most_piece && !s.is_read;
+  bool const fits = size <= core::most_piece && s.is_for == use::gather;
   if (fits && (add() || (flush(s, fd, amount::whole_windows) && add()))) return answer::gathered;
   flush(s, fd, amount::all_and_let_go);
   return answer::begin_anew;
@@ -408,6 +430,7 @@ answer take(int fd, void const* from, std::size_t size) {
 void note_written(int fd, void const* from, ssize_t n) {
   if (n <= 0 || !may_look() || !has_place(fd)) return;
   if (!is_of(set->written_targets, peek_fd(fd)) || is_apart() || must_not_hold()) return;
+  if (is_of(set->strict_targets, peek_fd(fd))) return note_strict(fd, n);
   core::habit& h = habit_of(fd);
   if (h.is_at_begin(fd) && begins_program(from, n)) note_shared(fd);
   if (h.wrote(fd, static_cast<std::uint64_t>(n)) && !hold(fd)) h.pause();
@@ -433,6 +456,10 @@ void note_shared(int fd) {
   }
 }
 
+void note_mapped(int fd) {
+  if (may_look() && is_of(set->strict_targets, entry_of_fd(fd))) note_shared(fd);
+}
+
 void note_closed(unsigned first, unsigned last) {
   if (!may_look()) return;
   for (unsigned fd = first; fd < most_fds && fd <= last; ++fd) forget(static_cast<int>(fd));
@@ -454,22 +481,54 @@ void end_for_good() {
 
 bool let_go(int fd) { return flush(slot_of(fd), fd, amount::all_and_let_go); }
 
+namespace {
+
+bool is_descriptor(place const& where) {
+  return where.kind == place_kind::fd || where.kind == place_kind::fd_now;
+}
+
+}  // namespace
+
+bool has_write_lease(int fd) {
+  if (!may_look() || set->strict_targets == 0 || !has_place(fd)) return false;
+  for (unsigned i = 0; i < slots; ++i) {
+    int const held = mine->of[i].fd_after.load() - 1;
+    if (held >= 0 && mine->of[i].is_for == use::strict && are_copies(fd, held)) return true;
+    unsigned const asked = mine->asked[i].row.load();
+    if (asked > abi::read_leases &&
+        are_copies(fd, static_cast<int>(abi::fd_of(mine->asked[i].word.load()))))
+      return true;
+  }
+  return false;
+}
+
+void mind_open(place const& where) {
+  if (!has_any() || where.kind == place_kind::nothing) return;
+  if (is_descriptor(where))
+    mind(where);
+  else
+    write_all_out(false);
+}
+
 bool mind(place const& where, bool only_asks) {
   if (!has_any() || where.kind == place_kind::nothing) return false;
-  bool const is_fd = where.kind == place_kind::fd || where.kind == place_kind::fd_now;
-  if (!is_fd) {
+  if (!is_descriptor(where)) {
     write_all_out();
     return false;
   }
-  if (is_held(where.fd)) return !(only_asks && slot_of(where.fd).is_read) && let_go(where.fd);
+  if (is_held(where.fd))
+    return !(only_asks && slot_of(where.fd).is_for == use::read) && let_go(where.fd);
   mind_same_file(where.fd);
   return false;
 }
 
-void write_all_out() {
+void write_all_out(bool with_rings) {
   if (!has_any()) return;
+  auto const is_wanted = [&](slot const& s) {
+    return s.is_for == use::gather || (with_rings && s.is_for == use::strict);
+  };
   for (slot& s : mine->of)
-    if (int const fd = s.fd_after.load() - 1; fd >= 0 && !s.is_read && has_any_left(s))
+    if (int const fd = s.fd_after.load() - 1; fd >= 0 && is_wanted(s) && has_any_left(s))
       flush(s, fd, amount::all);
 }
 
@@ -494,8 +553,10 @@ void share_all() {
 
 bool may_be_gathered(int fd) {
   sys::file_identity f;
-  if (!may_look() || set->written_targets == 0) return false;
-  if (is_of(set->written_targets, entry_of_fd(fd))) return true;
+  // Of a strict one the kernel knows who else has it, and a mapping is one of these.
+  std::uint32_t const targets = may_look() ? set->written_targets & ~set->strict_targets : 0;
+  if (targets == 0) return false;
+  if (is_of(targets, entry_of_fd(fd))) return true;
   // By another name it may lie in a target.
   if (!sys::identify(fd, "", sys::at_empty_path, f) || !S_ISREG(f.mode)) return false;
   return f.links > 1 || is_held_elsewhere(nullptr, fd, {f.device, f.inode, true});

@@ -17,8 +17,9 @@
 
 namespace sluice::gather {
 
-/// Maps the state of this process. False: nothing will ever be held.
-bool begin();
+/// Maps the state of this process, and the rings of the job if it has some. False: nothing will
+/// ever be held.
+bool begin(char* segment_path);
 
 enum class answer : std::uint8_t { not_held, gathered, begin_anew };
 /// A write of this descriptor. begin_anew: it was held, and is no more; the call is to be metered.
@@ -29,15 +30,13 @@ void note_written(int fd, void const* from, ssize_t n);
 answer take_read(int fd, void* to, std::size_t size, std::size_t& n);
 /// A read of `n` bytes was made on a descriptor that is not held.
 void note_read(int fd, ssize_t n);
-/// Before the program takes a lease itself: one that was asked for is in its way.
-void before_own_lease(int fd);
-/// The kernel's answer to an open may be of a read lease of this job.
-bool may_be_leased();
 /// It was opened by its name, in this process; `opening`: what before_open() gave then.
 std::uint64_t before_open();
 void note_opened(int fd, std::uint64_t opening);
 /// Others use it from now on, or may: neither it nor a copy of it is ever held again.
 void note_shared(int fd);
+/// Its pages are memory from now on, which is to see each write.
+void note_mapped(int fd);
 void note_closed(unsigned first, unsigned last);
 /// It has another number as well, of this process alone if the first one was. A call on one of them
 /// finds what is gathered for the other.
@@ -49,8 +48,12 @@ void end_for_good();
 /// Before a call that works on this place. True: the descriptor was held, and is no more; the call
 /// begins anew, for it is to be metered. `only_asks`: it neither reads, writes nor moves.
 bool mind(place const& where, bool only_asks = false);
-/// Before a call that may be about any file: they stay held.
-void write_all_out();
+/// The same before an open, which finds strict ones by itself: the kernel has a lease for them.
+void mind_open(place const& where);
+/// A keeper has a write lease for it, or may have.
+bool has_write_lease(int fd);
+/// Before a call that may be about any file: they stay held. `with_rings`: strict ones, too.
+void write_all_out(bool with_rings = true);
 /// Before a call about which nothing is known. True: some were held.
 bool let_all_go();
 /// Before a call that gives descriptors to another process: none that is open now is held again.

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "abi/ring_area.h"
 #include "apart.h"
 #include "clock.h"
 #include "extras.h"
@@ -17,6 +18,7 @@
 #include "meter.h"
 #include "rows.h"
 #include "small/gather.h"
+#include "small/leases.h"
 #include "stream.h"
 
 namespace sluice::gather {
@@ -98,7 +100,7 @@ Result refused(int error) {
 // An open that is not to wait meets a read lease of this job: the kernel has just asked for its
 // end.
 bool meets_lease(unsigned tries) {
-  constexpr unsigned most_tries = 20;
+  constexpr unsigned most_tries = 400;
   constexpr std::int64_t pause_ns = 500'000;
   if (errno != EWOULDBLOCK || tries == most_tries || !may_be_leased()) return false;
   std::uint32_t nobody = 0;
@@ -136,7 +138,7 @@ namespace {
   ret sym params { return mind(where) ? slow::sym args : next::sym args; }
 #define OPENS(sym, ret, params, args, o, where, makes, point)              \
   ret sym params {                                                         \
-    mind(where);                                                           \
+    mind_open(where);                                                      \
     std::uint64_t const opening = before_open();                           \
     ret r = next::sym args;                                                \
     for (unsigned n = 0; r < 0 && meets_lease(n); ++n) r = next::sym args; \
@@ -241,9 +243,11 @@ int dup3(int fd, int to, int flags) {
 
 int fcntl(int fd, int command, long arg) {
   bool const only_asks = command == F_GETFL || command == F_GETFD || command == F_SETFD;
-  if (command == F_SETLEASE) before_own_lease(fd);
+  if (command == F_SETLEASE || (!only_asks && has_write_lease(fd))) before_own_lease(fd);
   if (!only_asks && mind(on_fd(fd))) return slow::fcntl(fd, command, arg);
   int const r = next::fcntl(fd, command, arg);
+  if (command == F_GETFL && r >= 0 && has_write_lease(fd))
+    return r & ~O_ASYNC;  // which the lease has set
   return copies_fd(command) ? copied(fd, r) : r;
 }
 
@@ -287,6 +291,7 @@ void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t 
   bool const is_file = fd >= 0 && (flags & MAP_ANONYMOUS) == 0;
   if (is_file && mind(on_fd(fd))) return slow::mmap(address, size, protection, flags, fd, at);
   if (is_file && may_be_gathered(fd)) end_for_good();
+  if (is_file) note_mapped(fd);
   return next::mmap(address, size, protection, flags, fd, at);
 }
 
@@ -565,7 +570,9 @@ bool mind_sharing(long number, long a, long flags, long fd) {
       share_all();
       break;
     case SYS_mmap:
-      if ((flags & MAP_ANONYMOUS) == 0 && may_be_gathered(static_cast<int>(fd))) end_for_good();
+      if ((flags & MAP_ANONYMOUS) != 0) break;
+      if (may_be_gathered(static_cast<int>(fd))) end_for_good();
+      note_mapped(static_cast<int>(fd));
       break;
     case SYS_close:
       note_closed(static_cast<unsigned>(a), static_cast<unsigned>(a));
@@ -612,14 +619,14 @@ void stand_before_libc() {
 
 void before_quick_exit(void*) { stand_back(); }
 
-bool begin_gathering(char*) {
+bool begin_gathering(char* segment_path) {
   using fork_teller = int(void (*)(), void (*)(), void (*)(), void*);
   using end_teller = int(void (*)(void*), void*);
   auto* const at_fork = reinterpret_cast<fork_teller*>(
       loaded::find({"__register_atfork", loaded::hash_of("__register_atfork"), nullptr}));
   auto* const at_end = reinterpret_cast<end_teller*>(
       loaded::find({"__cxa_at_quick_exit", loaded::hash_of("__cxa_at_quick_exit"), nullptr}));
-  return at_fork != nullptr && at_end != nullptr && begin() &&
+  return at_fork != nullptr && at_end != nullptr && begin(segment_path) &&
          at_fork(before_start, after_start, nullptr, nullptr) == 0 &&  // libc's own forks, too
          at_end(before_quick_exit, nullptr) == 0;
 }
@@ -627,6 +634,7 @@ bool begin_gathering(char*) {
 }  // namespace
 
 alignas(extra) constinit extra const hooks = {.beside = abi::gather_beside,
+                                              .shared_pages = extra_pages(sizeof(abi::ring_area)),
                                               .private_pages = gather_pages,
                                               .begin = begin_gathering,
                                               .stand_before_libc = stand_before_libc,

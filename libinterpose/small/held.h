@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gather.cc (writes) and reads.cc (reads) share: the slots of held descriptors, and what a
-// process remembers of its descriptors. A child of fork gets `state` as zeros: it holds nothing.
+// What gather.cc (writes), reads.cc, strict.cc and leases.cc (those that need a lease) share: the
+// slots of held descriptors, and what a process remembers of its descriptors. A child of fork gets
+// `state` as zeros: it holds nothing.
 #pragma once
 
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "abi/ring_area.h"
 #include "core/gathering.h"
 #include "extras.h"
 #include "plan.h"
@@ -17,7 +19,13 @@ inline constexpr unsigned slots = 64;
 inline constexpr unsigned most_fds = 4096;  // above them no descriptor is held
 static_assert(most_fds <= abi::most_leased_fds);
 
-/// What is remembered of a read lease that was asked for.
+/// For what a descriptor is held.
+enum class use : std::uint8_t { gather, read, strict };
+/// What needs a lease. Their rows are counted through: those of reads, then those of writes.
+enum class lease_kind : std::uint8_t { read, write };
+inline constexpr unsigned all_leases = abi::read_leases + abi::write_leases;
+
+/// What is remembered of a lease that was asked for.
 struct asked_lease {
   static constexpr unsigned reserved = ~0u;
   std::atomic<unsigned> row;        // plus one; 0: none; reserved: somebody is about to ask
@@ -37,11 +45,14 @@ struct alignas(64) slot {
   unsigned vain;    // flushes of few writes, one after the other
 
   std::uint32_t room_bytes;
-  bool is_read;              // it is read: what follows is about that
-  unsigned reads;            // so many were answered
+  use is_for;
+  unsigned reads;            // read: so many were answered; strict: so many writes were accepted
   std::uint64_t lease_word;  // its row, as long as the lease is held
-  std::uint32_t keeper;      // who holds it
+  std::uint32_t keeper;      // who holds it; strict: his house
   unsigned lease;
+  std::uint64_t paid_bytes;    // strict: of the ring's
+  std::uint32_t paid_flushes;  // strict: of the ring's; also read without the lock
+  std::uint32_t paused_at;     // strict: so many writes were accepted when it paused last
 };
 
 struct state {
@@ -50,7 +61,8 @@ struct state {
   asked_lease asked[slots];
   std::atomic<unsigned> held;
   std::atomic<unsigned> leases_asked;
-  std::atomic<unsigned> patience;  // small reads in a row before a lease is asked for; 0: the least
+  // Small reads, or writes, in a row before a lease is asked for; 0: the least. By lease_kind.
+  std::atomic<unsigned> patience[2];
   std::atomic<unsigned> standing_back;
   std::atomic<std::uint64_t> opens;               // how many there were
   std::atomic<std::uint64_t> shared_until;        // those up to this one are shared
@@ -66,8 +78,9 @@ extern state* mine __attribute__((visibility("hidden")));
 
 /// Written once, before anything is held; a child of fork has it too.
 struct settings {
-  std::uint32_t written_targets, read_targets;  // masks
-  abi::read_board* board;
+  std::uint32_t written_targets, read_targets, strict_targets;  // masks; the first has the last
+  abi::lease_board<abi::read_leases>* reads;
+  abi::ring_area* rings;    // null: there is none
   std::uintptr_t data_low;  // the program's own image may be written from there on
   FILE* text_out;           // libc's stdout
   bool copies_by_kernel;
@@ -147,7 +160,7 @@ bool is_still(slot const& s, int fd);
 /// of what waits.
 bool has_rings();
 /// With the lock: the slot holds it from now on, with room, and nothing in it. False: it cannot.
-bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, bool is_read);
+bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for);
 /// With the lock: it is not held any more. `error`: what nobody was told of, or 0.
 void release(slot& s, int fd, int error);
 /// False: it was not held.
@@ -156,12 +169,37 @@ bool let_go(int fd);
 bool is_safe(void const* from, std::size_t size);
 /// The same after the kernel was asked for it, once in so many times.
 bool becomes_safe_rarely(slot& s, void const* from, std::size_t size);
+/// False: nothing is to be relied on at `to`.
+bool copy(slot& s, char* to, void const* from, std::size_t size);
+/// A file that grows past the limit of the process is told so at the very write.
+bool has_limit();
+/// What libc writes out itself, as error(3) does, and nobody sees it.
+bool has_text_waiting(int fd);
+
+/// How much is written out.
+enum class amount : std::uint8_t {
+  whole_windows,  // it is full: what comes after the last multiple stays
+  all,            // somebody looks: and it goes on
+  all_and_let_go
+};
+struct sent {
+  std::uint64_t bytes = 0;
+  int error = 0;
+};
+struct flushed {
+  bool was_held = false;
+  fd_entry entry = entry_unknown;
+  unsigned calls = 0;
+  sent out;
+  unsigned writes = 1;  // of the kernel, that are to be paid for
+};
+bool flush(slot& s, int fd, amount how);
+void pay(flushed const& f);
+sent send(int fd, char const* from, std::uint64_t bytes);
+void count(abi::gather what, std::uint64_t n);
 
 // Of reads.cc. With the lock, of a slot that reads: the program has its position again, and the
 // lease ends.
 void end_reading(slot& s, int fd, core::gathered::contents const& was);
-/// The one that was asked for, and is not used yet.
-void forget_lease(int fd);
-void forget_leases();
 
 }  // namespace sluice::gather

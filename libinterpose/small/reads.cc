@@ -16,12 +16,11 @@
 #include "meter.h"
 #include "small/gather.h"
 #include "small/held.h"
+#include "small/leases.h"
 
 namespace sluice::gather {
 
 namespace {
-
-using abi::lease_state;
 
 void count(abi::buffer what, std::uint64_t n) {
   if (n == 0) return;
@@ -29,51 +28,11 @@ void count(abi::buffer what, std::uint64_t n) {
     s->buffer[static_cast<unsigned>(what)].fetch_add(n, std::memory_order_relaxed);
 }
 
-abi::read_lease& row_of(unsigned lease) { return set->board->of[lease % abi::read_leases]; }
-
-void ring() {
-  set->board->bell.fetch_add(1);
-  sys::futex_wake(&set->board->bell, ~0u);
-}
-
-/// In this order: see read_lease.h.
+/// In this order: see lease_board.h.
 bool is_leased(slot const& s) {
-  abi::read_board const& b = *set->board;
-  return b.keeper.load(std::memory_order_acquire) == s.keeper && abi::is_kept(b, coarse_tick()) &&
+  abi::lease_head const& h = set->reads->head;
+  return h.keeper.load(std::memory_order_acquire) == s.keeper && abi::is_kept(h, coarse_tick()) &&
          row_of(s.lease).word.load(std::memory_order_acquire) == s.lease_word;
-}
-
-/// The low half of the word of a row, which the keeper changes last.
-std::uint32_t* futex_of(abi::read_lease& row) {
-  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-  return reinterpret_cast<std::uint32_t*>(&row.word);
-}
-
-/// The row is the keeper's again, or nobody's. `word`: as it was when it was asked for, or held.
-void end_lease(unsigned lease, std::uint64_t word) {
-  abi::read_lease& row = row_of(lease);
-  std::uint64_t seen = row.word.load();
-  auto const is_ours = [&] {
-    return abi::with(seen, lease_state::free) == abi::with(word, lease_state::free);
-  };
-  while (is_ours()) {
-    lease_state const now = abi::state_of(seen);
-    bool const has_keeper = now == lease_state::asked || now == lease_state::held;
-    if (!has_keeper && now != lease_state::broken && now != lease_state::refused) return;
-    lease_state const next = has_keeper ? lease_state::ended : lease_state::free;
-    if (!row.word.compare_exchange_weak(seen, abi::with(seen, next))) continue;
-    if (now == lease_state::broken) count(abi::buffer::breaks, 1);
-    if (!has_keeper) return;
-    break;
-  }
-  if (!is_ours()) return;
-  ring();
-  std::uint64_t const ended = abi::with(word, lease_state::ended);
-  constexpr std::int64_t most_ns = 1'000'000'000;
-  std::int64_t const until_ns = now_ns() + most_ns;
-  while (row.word.load() == ended && abi::is_kept(*set->board, coarse_tick()) &&
-         now_ns() < until_ns)
-    sys::futex_wait(futex_of(row), static_cast<std::uint32_t>(ended), until_ns, ~0u);
 }
 
 /// The program's memory may be written there: what is asked writes a byte that the read overwrites.
@@ -99,13 +58,6 @@ bool copy_out(slot& s, void* to, char const* from, std::size_t size) {
   __builtin_memcpy(to, from, size);
   return true;
 }
-
-unsigned patience() {
-  return std::max(mine->patience.load(std::memory_order_relaxed), core::gather_begin);
-}
-
-/// So many reads came of a lease.
-void learn(unsigned answered) { mine->patience.store(core::patience_after(patience(), answered)); }
 
 void note_answered(slot& s, core::gathered::contents const& was) {
   count(abi::buffer::reads, was.calls);
@@ -174,60 +126,16 @@ abi::buffer look(int fd, std::uint64_t n, bool& is_long) {
   return abi::buffer::count;
 }
 
-/// A row that was free; 0: none is, or nobody keeps them. Else its number plus one, and its word.
-unsigned claim_row(int fd, std::uint64_t& word) {
-  std::uint32_t const pid = stage.fork_page->pid;
-  if (pid == 0 || !abi::is_kept(*set->board, coarse_tick())) return 0;
-  for (unsigned i = 0; i < abi::read_leases; ++i) {
-    unsigned const lease = (pid + static_cast<unsigned>(fd) + i) % abi::read_leases;
-    std::uint64_t seen = row_of(lease).word.load();
-    if (abi::state_of(seen) != lease_state::free) continue;
-    word = abi::lease_word(pid, static_cast<unsigned>(fd), abi::count_of(seen) + 1,
-                           lease_state::asked);
-    if (row_of(lease).word.compare_exchange_strong(seen, word)) return lease + 1;
-  }
-  return 0;
-}
-
-/// Asks the keeper, and goes on. False: there is none, or it does not pay.
 bool ask(int fd, std::uint64_t n) {
   bool is_long = false;
   if (abi::buffer const no = look(fd, n, is_long); no != abi::buffer::count) {
     count(no, 1);
     return false;
   }
-  asked_lease& asked = mine->asked[place_of(fd)];
-  unsigned none = 0;
-  if (!is_long || !asked.row.compare_exchange_strong(none, asked_lease::reserved)) return false;
-  std::uint64_t word = 0;
-  unsigned const row = claim_row(fd, word);
-  if (row != 0) mine->leases_asked.fetch_add(1);
-  asked.word.store(word);
-  asked.row.store(row);
-  count(row == 0 ? abi::buffer::refused_lease : abi::buffer::leases, 1);
-  if (row != 0) ring();
-  return row != 0;
-}
-
-struct asked_row {
-  unsigned row = 0;  // plus one; 0: there is none
-  std::uint64_t word = 0;
-};
-
-asked_row asked_for(int fd) {
-  asked_lease const& asked = mine->asked[place_of(fd)];
-  asked_row const a = {asked.row.load(), asked.word.load()};
-  bool const is_its =
-      a.row != asked_lease::reserved && abi::fd_of(a.word) == static_cast<unsigned>(fd);
-  return is_its ? a : asked_row{};
-}
-
-/// Whoever gets it ends it.
-asked_row take_asked(int fd) {
-  asked_row a = asked_for(fd);
-  if (a.row == 0 || !mine->asked[place_of(fd)].row.compare_exchange_strong(a.row, 0)) return {};
-  mine->leases_asked.fetch_sub(1);
-  return a;
+  if (!is_long) return false;
+  bool const is_asked = ask_for_lease(fd, lease_kind::read);
+  count(is_asked ? abi::buffer::leases : abi::buffer::refused_lease, 1);
+  return is_asked;
 }
 
 bool begin_reading(slot& s, int fd, unsigned lease, std::uint64_t word) {
@@ -235,69 +143,40 @@ bool begin_reading(slot& s, int fd, unsigned lease, std::uint64_t word) {
   file const f = file_of(fd);
   undisturbed const quiet;
   locked const alone(s.lock);
-  std::uint32_t const keeper = set->board->keeper.load(std::memory_order_acquire);
-  abi::read_lease const& row = row_of(lease);
+  std::uint32_t const keeper = set->reads->head.keeper.load(std::memory_order_acquire);
+  abi::lease_row const& row = row_of(lease);
   bool const is_its = row.device.load() == f.device && row.inode.load() == f.inode;
   long const at = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
-  if (!is_its || at < 0 || !begin_to_hold(s, fd, f, entry, true)) return false;
+  if (!is_its || at < 0 || !begin_to_hold(s, fd, f, entry, use::read)) return false;
   s.at = at, s.reads = 0;
   s.lease = lease, s.keeper = keeper;
-  s.lease_word = abi::with(word, lease_state::held);
+  s.lease_word = abi::with(word, abi::lease_state::held);
   s.bytes.open(0, 0);
   return true;
 }
 
 /// The keeper has answered, or has not yet.
 void look_at_asked(int fd, asked_row const& a) {
-  std::uint64_t const now = row_of(a.row - 1).word.load(std::memory_order_acquire);
-  if (now == a.word && abi::is_kept(*set->board, coarse_tick())) return;
-  asked_row const taken = take_asked(fd);
-  if (taken.row == 0) return;
-  bool const is_held = now == abi::with(taken.word, lease_state::held);
-  if (is_held && begin_reading(slot_of(fd), fd, taken.row - 1, taken.word)) return;
-  if (!is_held) count(abi::buffer::refused_lease, 1);
-  end_lease(taken.row - 1, taken.word);
+  asked_answer const now = take_answer(fd, a);
+  if (!now.is_there) return;
+  if (now.is_held && begin_reading(slot_of(fd), fd, now.row.lease, now.row.word)) return;
+  if (!now.is_held) count(abi::buffer::refused_lease, 1);
+  end_read_lease(now.row.lease, now.row.word);
   habit_of(fd).pause();
 }
 
 }  // namespace
 
-void forget_lease(int fd) {
-  asked_row const taken = take_asked(fd);
-  if (taken.row == 0) return;
-  learn(0);
-  end_lease(taken.row - 1, taken.word);
-}
-
-void forget_leases() {
-  if (mine->leases_asked.load(std::memory_order_relaxed) == 0) return;
-  for (asked_lease const& asked : mine->asked)
-    if (asked.row.load() != 0) forget_lease(static_cast<int>(abi::fd_of(asked.word.load())));
-}
-
 void end_reading(slot& s, int fd, core::gathered::contents const& was) {
   note_answered(s, was);
   if (is_still(s, fd)) sys::call(SYS_lseek, fd, static_cast<long>(s.at), SEEK_SET);
-  learn(s.reads);
+  learn(lease_kind::read, s.reads);
   release(s, fd, 0);
-  end_lease(s.lease, s.lease_word);
-}
-
-void before_own_lease(int fd) {
-  if (may_look() && has_place(fd)) forget_lease(fd);
-}
-
-bool may_be_leased() {
-  if (!may_look() || set->read_targets == 0) return false;
-  for (abi::read_lease const& row : set->board->of) {
-    lease_state const s = abi::state_of(row.word.load(std::memory_order_relaxed));
-    if (s == lease_state::held || s == lease_state::broken || s == lease_state::ended) return true;
-  }
-  return false;
+  end_read_lease(s.lease, s.lease_word);
 }
 
 answer take_read(int fd, void* to, std::size_t size, std::size_t& n) {
-  if (!has_any() || !is_held(fd) || !slot_of(fd).is_read) return answer::not_held;
+  if (!has_any() || !is_held(fd) || slot_of(fd).is_for != use::read) return answer::not_held;
   loaded::end_if_cancelled();
   slot& s = slot_of(fd);
   auto const wanted = static_cast<std::uint32_t>(size);
@@ -318,11 +197,12 @@ answer take_read(int fd, void* to, std::size_t size, std::size_t& n) {
 void note_read(int fd, ssize_t n) {
   if (n <= 0 || !may_look() || set->read_targets == 0 || !has_place(fd)) return;
   if (!is_of(set->read_targets, peek_fd(fd)) || is_apart() || must_not_hold()) return;
-  if (asked_row const a = asked_for(fd); a.row != 0) return look_at_asked(fd, a);
+  if (asked_row const a = asked_for(fd); a.is_there) return look_at_asked(fd, a);
   core::habit& h = habit_of(fd);
   bool const is_small = n <= core::small_read;
   auto const bytes = is_small ? static_cast<std::uint64_t>(n) : core::most_piece + 1;
-  if (h.wrote(fd, bytes, patience()) && !ask(fd, static_cast<std::uint64_t>(n))) h.pause();
+  if (h.wrote(fd, bytes, patience(lease_kind::read)) && !ask(fd, static_cast<std::uint64_t>(n)))
+    h.pause();
 }
 
 }  // namespace sluice::gather

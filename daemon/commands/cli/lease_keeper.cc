@@ -31,6 +31,8 @@
 #include "base/descriptor.h"
 #include "base/keep_only.h"
 #include "base/mounts.h"
+#include "commands/cli/keeping.h"
+#include "segment/jobs.h"
 #include "segment/mapping.h"
 
 namespace sluice::cli {
@@ -38,44 +40,10 @@ namespace sluice::cli {
 namespace {
 
 using abi::lease_state;
+using read_board = abi::lease_board<abi::read_leases>;
 
-constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::int64_t tell_ns = 2 * second_ns;       // the board is told that we live
 constexpr std::int64_t take_over_ns = second_ns / 2;  // between two looks whether the keeper lives
-constexpr std::int64_t shortest_break_s = 4;          // of /proc/sys/fs/lease-break-time
-
-// Those where the kernel's lease says the truth: others may write at a server, or below an overlay.
-constexpr std::string_view local_types[] = {"btrfs", "ext4", "tmpfs", "xfs"};
-
-long wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t ns) {
-  timespec const t = timespec_of(ns);
-  return syscall(SYS_futex, &word, FUTEX_WAIT, seen, &t, nullptr, 0);
-}
-
-void wake(void* word) { syscall(SYS_futex, word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0); }
-
-/// Seconds until the kernel ends a lease by itself; 0: never, or not known.
-std::int64_t break_time_s() {
-  std::int64_t s = 0;
-  std::ifstream("/proc/sys/fs/lease-break-time") >> s;
-  return s;
-}
-
-bool is_dead(int pidfd) {
-  pollfd p = {pidfd, POLLIN, 0};
-  return poll(&p, 1, 0) != 0;
-}
-
-bool is_local(int fd) {
-  auto const id = mount_id_of(fd);
-  if (!id) return false;
-  for (mount_row const& m : read_mounts())
-    if (m.id == *id)
-      return std::find(std::begin(local_types), std::end(local_types), m.type) !=
-             std::end(local_types);
-  return false;
-}
-
 struct leased_file {
   descriptor fd, process;
   std::uint64_t device = 0, inode = 0;
@@ -103,14 +71,14 @@ leased_file find_file(std::uint32_t pid, unsigned fd) {
   return f;
 }
 
-abi::read_board* rung = nullptr;
+read_board* rung = nullptr;
 
 /// Of a lease that somebody waits for: the loop looks at all of them. It ends the loop's sleep.
-void note_signal(int) { rung->bell.fetch_add(1); }
+void note_signal(int) { rung->head.bell.fetch_add(1); }
 
 void ring() {
-  rung->bell.fetch_add(1);
-  wake(&rung->bell);
+  rung->head.bell.fetch_add(1);
+  wake(&rung->head.bell);
 }
 
 /// A thread that opens files: a listener of fanotify may let an open wait, and that listener may
@@ -155,7 +123,7 @@ class opener {
 class keeper {
  public:
   /// `deaths`: an epoll descriptor.
-  keeper(abi::read_board& board, int deaths) : board_(board), deaths_(deaths) {}
+  keeper(read_board& board, int deaths) : board_(board), deaths_(deaths) {}
 
   /// Signals are blocked meanwhile: they are for the loop.
   void start_threads() {
@@ -166,13 +134,13 @@ class keeper {
   [[noreturn]] void run() {
     take_over();
     for (;;) {
-      std::uint32_t const seen = board_.bell.load();
+      std::uint32_t const seen = board_.head.bell.load();
       look_at_clock();
       std::int64_t const before_ns = steady_ns();
       for (opener::answer& one : opener_.take()) lease(std::move(one));
       for (unsigned i = 0; i < abi::read_leases; ++i) look_at(i);
       trust_from(before_ns);
-      wait_on(board_.bell, seen, tell_ns);
+      wait_on(board_.head.bell, seen, tell_ns);
     }
   }
 
@@ -192,52 +160,39 @@ class keeper {
   /// Waits until there is no other one: several `sluice run` may have one job.
   void take_over() {
     auto const self = static_cast<std::uint32_t>(gettid());
-    register_death();
+    register_death(board_.head.keeper);
+    board_.head.pid_space.store(segment::own_pid_space());
     for (;;) {
-      std::uint32_t now = board_.keeper.load();
+      std::uint32_t now = board_.head.keeper.load();
       if (now != 0 && (now & abi::keeper_died) == 0) {
-        wait_on(board_.keeper, now, take_over_ns);
+        wait_on(board_.head.keeper, now, take_over_ns);
         continue;
       }
-      board_.trusted_until.store(0);
-      if (board_.keeper.compare_exchange_strong(now, self)) return;
+      board_.head.trusted_until.store(0);
+      if (board_.head.keeper.compare_exchange_strong(now, self)) return;
     }
-  }
-
-  /// The kernel writes it into the board before it closes what we have open.
-  void register_death() {
-    static robust_list_head list;
-    static robust_list entry;
-    list.list.next = &entry;
-    entry.next = &list.list;
-    list.futex_offset = reinterpret_cast<long>(&board_.keeper) - reinterpret_cast<long>(&entry);
-    syscall(SYS_set_robust_list, &list, sizeof list);
   }
 
   void look_at_clock() {
     std::int64_t const now_ns = steady_ns();
     if (now_ns - looked_ns_ < second_ns) return;
     looked_ns_ = now_ns;
-    std::int64_t const s = break_time_s();
-    break_s_ = std::min<std::int64_t>(s, 60);
+    break_s_ = break_time_s();
   }
 
   /// A lease that was whole then is not ended before half the time has passed.
   void trust_from(std::int64_t before_ns) {
-    timespec const at = timespec_of(before_ns);
-    std::uint32_t const until =
-        abi::coarse_tick_of(at.tv_sec, at.tv_nsec) + static_cast<std::uint32_t>(break_s_) / 2 * 8;
-    board_.trusted_until.store(break_s_ < shortest_break_s ? 0 : until);
+    board_.head.trusted_until.store(trusted_until(before_ns, break_s_));
   }
 
   bool is_whole(row const& r) const { return fcntl(r.file.fd.get(), F_GETLEASE) == F_RDLCK; }
 
-  void settle(abi::read_lease& at, std::uint64_t word, lease_state s) {
+  void settle(abi::lease_row& at, std::uint64_t word, lease_state s) {
     at.word.compare_exchange_strong(word, abi::with(word, s));
   }
 
   void lease(opener::answer&& one) {
-    abi::read_lease& at = board_.of[one.row];
+    abi::lease_row& at = board_.of[one.row];
     row& r = rows_[one.row];
     std::uint64_t word = one.word;
     r.asked = 0;
@@ -254,14 +209,14 @@ class keeper {
   }
 
   /// Somebody is about to write, or the process is gone. The board says so first.
-  void keep(abi::read_lease& at, row& r, std::uint64_t word) {
+  void keep(abi::lease_row& at, row& r, std::uint64_t word) {
     bool const is_its = r.file.fd && r.word == word;
     if (is_its && is_dead(r.file.process.get())) settle(at, word, lease_state::free);
     if (!is_its || !is_whole(r)) settle(at, word, lease_state::broken);
   }
 
   void look_at(unsigned number) {
-    abi::read_lease& at = board_.of[number];
+    abi::lease_row& at = board_.of[number];
     row& r = rows_[number];
     std::uint64_t word = at.word.load();
     lease_state const state = abi::state_of(word);
@@ -279,7 +234,7 @@ class keeper {
     }
   }
 
-  abi::read_board& board_;
+  read_board& board_;
   opener opener_;
   descriptor const deaths_;
   std::array<row, abi::read_leases> rows_;
@@ -299,7 +254,7 @@ int stand_apart() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
   auto const segment = segment::mapping::open(path);
-  abi::read_board& board = as_shared(segment->reads);
+  read_board& board = as_shared(segment->reads);
   int const deaths = stand_apart();
   rung = &board;
   struct sigaction told = {};
@@ -315,28 +270,11 @@ int stand_apart() {
   only.run();
 }
 
-bool is_served(abi::read_board const& board) {
-  timespec const now = timespec_of(steady_ns());
-  return abi::is_kept(board, abi::coarse_tick_of(now.tv_sec, now.tv_nsec));
-}
-
-/// A program that begins to read at once is to find it. It may be that of another run.
-void await_keeper(abi::read_board const& board, pid_t pid) {
-  constexpr std::int64_t most_ns = second_ns, pause_ns = 500'000;
-  std::int64_t const until_ns = steady_ns() + most_ns;
-  siginfo_t ended = {};
-  while (!is_served(board) && steady_ns() < until_ns) {
-    waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT);
-    if (ended.si_pid == pid) return;
-    sleep_until(steady_ns() + pause_ns);
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<lease_keeper> lease_keeper::begin(foreign<abi::segment>& s,
                                                   std::string const& path) {
-  if (s.reads.targets == 0 || break_time_s() < shortest_break_s) return nullptr;
+  if (s.reads.head.targets == 0 || break_time_s() < shortest_break_s) return nullptr;
   pid_t const parent = getpid(), pid = fork();
   if (pid == 0) try {
       child_side(path, parent);
@@ -345,7 +283,7 @@ std::unique_ptr<lease_keeper> lease_keeper::begin(foreign<abi::segment>& s,
     }
   if (pid < 0) return nullptr;
   std::unique_ptr<lease_keeper> begun(new lease_keeper(pid));
-  await_keeper(as_shared(s.reads), pid);
+  await_keeper(as_shared(s.reads).head, pid);
   return begun;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process that holds read leases for a job whose small reads are answered from memory
-// (libinterpose/abi/read_lease.h is the board between them). `sluice run` starts it before the
+// (libinterpose/abi/lease_board.h is the board between them). `sluice run` starts it before the
 // program, in a session of its own: where the terminal stops the job, nobody who writes one of its
 // files is to wait. It has the rights of the user and nothing else, looks only at files that his
 // processes have open, and ends with `sluice run`.

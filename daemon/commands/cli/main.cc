@@ -84,7 +84,8 @@ void add_run(CLI::App& app, command_line& line) {
   verb->add_option("--small", line.run.limits.small,
                    "hints, or hints@DIR: tell the kernel what small unaligned writes and strided "
                    "reads are about to need. reads, or reads@DIR: answer small reads from memory "
-                   "while nobody has the file open for writing. Repeatable")
+                   "while nobody has the file open for writing. strict, or strict@DIR: let small "
+                   "writes wait a little; whoever opens the file finds them. Repeatable")
       ->type_name("WORD[@DIR]")
       ->allow_extra_args(false);
   verb->add_flag("--paths", line.run.paths,

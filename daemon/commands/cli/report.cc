@@ -228,6 +228,16 @@ std::string hints_line(json const& report) {
   return out + "\n";
 }
 
+/// Of the counts that are not 0: "; N times …".
+std::string times_of(json const& counts,
+                     std::initializer_list<std::pair<char const*, char const*>> words) {
+  std::string out;
+  for (auto const& [key, means] : words)
+    if (auto const n = counts.find(key); n != counts.end() && *n != 0)
+      out += fmt::format("; {} times {}", n->dump(), means);
+  return out;
+}
+
 /// What came of gathering small writes, and why no more were.
 std::string gathered_line(json const& report) {
   auto const found = report.find("gathered");
@@ -236,11 +246,12 @@ std::string gathered_line(json const& report) {
   std::string out = fmt::format("  gathered: {} small writes, {} in {} to the kernel",
                                 g["writes"].dump(), size_words(g["bytes"]), g["flushes"].dump());
   if (g["failures"] != 0) out += fmt::format("; {} could not be written out", g["failures"].dump());
-  if (g["refused_shared"] != 0)
-    out += fmt::format("; {} times not, as others may share the file", g["refused_shared"].dump());
-  if (g["refused_kind"] != 0)
-    out += fmt::format("; {} times not, for how the file was opened", g["refused_kind"].dump());
-  return out + "\n";
+  return out +
+         times_of(g, {{"breaks", "somebody opened a strict file"},
+                      {"refused_shared", "not, as others may share the file"},
+                      {"refused_kind", "not, for how the file was opened"},
+                      {"refused_lease", "not, as nobody could hold a lease"}}) +
+         "\n";
 }
 
 /// What came of answering small reads from memory, and why no more were.
@@ -250,14 +261,12 @@ std::string buffered_line(json const& report) {
   json const& b = *found;
   std::string out = fmt::format("  buffered: {} small reads, from {} that {} reads brought",
                                 b["reads"].dump(), size_words(b["bytes"]), b["fills"].dump());
-  auto const add = [&](char const* key, char const* words) {
-    if (b[key] != 0) out += fmt::format("; {} times {}", b[key].dump(), words);
-  };
-  add("breaks", "somebody opened the file for writing");
-  add("refused_shared", "not, as others may share the file");
-  add("refused_kind", "not, for how the file was opened");
-  add("refused_lease", "not, as nobody could hold a lease");
-  return out + "\n";
+  return out +
+         times_of(b, {{"breaks", "somebody opened the file for writing"},
+                      {"refused_shared", "not, as others may share the file"},
+                      {"refused_kind", "not, for how the file was opened"},
+                      {"refused_lease", "not, as nobody could hold a lease"}}) +
+         "\n";
 }
 
 struct count_words {

@@ -34,6 +34,7 @@
 #include "commands/cli/sampler.h"
 #include "commands/cli/supervise.h"
 #include "commands/cli/timeline.h"
+#include "commands/cli/write_keeper.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
 
@@ -172,6 +173,7 @@ int run_and_report(membership const& m, std::optional<segment::mapping> const& s
                    run_options const& options, bool preload) {
   std::unique_ptr<journal_child> log = own_journal(s, m, options);
   std::unique_ptr<lease_keeper> leases = s ? lease_keeper::begin(**s, m.segment) : nullptr;
+  std::unique_ptr<write_keeper> writes = s ? write_keeper::begin(**s, m.segment) : nullptr;
   std::int64_t const begin_ns = steady_ns();
   run_facts facts;
   facts.command = options.command;
@@ -202,6 +204,7 @@ int run_and_report(membership const& m, std::optional<segment::mapping> const& s
     if (background) background->finish(steady_ns());
     log.reset();
     leases.reset();
+    writes.reset();
     if (record) end_record(*record, options, start_unix_s);
     if (!s) return;
     json result = report_json(**s, facts);
@@ -256,7 +259,8 @@ int run_verb(global_options const& global, run_options const& options) {
   try {
     auto const s = open_segment(m);
     if (s && m.run_dir.empty()) check_left_logs(**s, m.segment, {});
-    bool const needs_leases = s && (*s)->reads.targets != 0;
+    bool const needs_leases =
+        s && ((*s)->reads.head.targets != 0 || ((*s)->head.areas.load() & abi::rings_beside) != 0);
     if (!options.report.empty() || !options.record.empty() || wants_summary(options) ||
         wants_journal(m, options) || !m.backgrounds.empty() || needs_leases)
       return run_and_report(m, s, options, program.loads_library);

@@ -79,6 +79,16 @@ until_true is_told || fail "told: $(metric buffered_reads_total), reported: $(of
 $SLUICE report "$SCRATCH/report.json" | grep -q 'small reads were answered from memory' ||
   fail "$($SLUICE report "$SCRATCH/report.json")"
 
+# Small writes wait in a file of the job, which the node makes.
+$S run --job strict --small "strict@$DATA/own" --report "$SCRATCH/report.json" --no-summary -- \
+  python3 -c 'import os, sys
+f = os.open(sys.argv[1] + "/g", os.O_WRONLY | os.O_CREAT)
+for i in range(60000): os.write(f, b"%07d\n" % i)' "$DATA/own" || fail "strict: status $?"
+seq -f %07.0f 0 59999 | cmp - "$DATA/own/g" || fail 'it wrote something else'
+of_report() { json "$SCRATCH/report.json" "d['gathered']['$1']"; }
+between 30000 "$(of_report writes)" 60000 'writes that waited'
+until_true no_jobs || fail "left over: $(ls -A "$RUN/jobs")"
+
 # It runs until it is killed, or the test ends, and with it the writer of its pipe.
 mkfifo "$SCRATCH/hold"
 exec 9<>"$SCRATCH/hold"

@@ -171,6 +171,24 @@ TEST_CASE("compile: small reads are buffered in a target and those nested in it,
         static_cast<int>(everywhere.rules->target_count));
 }
 
+TEST_CASE("compile: strict is for a target, or for all that have no order") {
+  policy::compile_input input;
+  input.targets = {{"a", "/scratch/a", "p"}, {"kept", "/scratch/kept", "p", true}};
+  std::uint64_t const hash = policy::compile(input, files()).hash;
+  policy::add_small("strict@/scratch/a", input);
+  auto const c = policy::compile(input, files());
+  CHECK(std::popcount(c.strict_targets) == 1);
+  CHECK((c.gathered_targets | c.buffered_targets) == 0);
+  CHECK(c.hash != hash);
+  input.targets.pop_back();
+  policy::add_small("strict", input);
+  auto const everywhere = policy::compile(input, files());
+  CHECK(std::popcount(everywhere.strict_targets) ==
+        static_cast<int>(everywhere.rules->target_count) - 1);
+  input.targets[1].is_strict = true;
+  CHECK_THROWS_WITH(policy::compile(input, files()), Catch::Contains("has one of them"));
+}
+
 TEST_CASE("compile: close-to-open is for a target and those nested in it, and without an order") {
   policy::compile_input input;
   input.targets = {{"a", "/scratch/a", "p"}, {"deep", "/scratch/a/deep", "p"}};

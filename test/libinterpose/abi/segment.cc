@@ -26,8 +26,8 @@ TEST_CASE("the layout of the segment is the golden one", "[abi]") {
   CHECK(sizeof(core::bucket) == 576);
   CHECK(sizeof(abi::process_slot) == 64);
   CHECK(sizeof(abi::shard) == 24576);
-  CHECK(sizeof(abi::read_lease) == 64);
-  CHECK(sizeof(abi::read_board) == 4160);
+  CHECK(sizeof(abi::lease_row) == 64);
+  CHECK(sizeof(abi::segment::reads) == 4160);
   CHECK(sizeof(abi::segment) == 7913472);
 }
 

@@ -132,6 +132,13 @@ reading "$DIR" python3 "$SCRATCH/reads.py" "$DIR/short" 64 >"$SCRATCH/out" || fa
 reading "$DIR" "$BUILD/bench/pieces" parts "$DIR/from" 60 2000 >"$SCRATCH/out" || fail "parts: $?"
 between 1 "$(buffered leases)" 4 'leases for the beginnings of files'
 
+# In another pid namespace a row would name somebody else: no lease is asked for.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  reading "$DIR" unshare -pf dd if="$DIR/from" of=/dev/null bs=8 status=none || fail "pids: $?"
+  [ "$(buffered leases)" = 0 ] || fail "$(buffered leases) leases were asked for"
+  [ "$(buffered refused_lease)" -gt 0 ] || fail 'it says nothing of it'
+fi
+
 # The keeper is killed: what another one writes is read.
 keeper() {
   pgrep -f -x ".*/sluice .*--job $JOB .*" | while read -r p; do

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The board of read leases, a part of the segment: a stage that reads a file in small pieces asks
-// here that somebody holds the kernel's read lease for it (fcntl F_SETLEASE), and the keeper of the
-// job (daemon/commands/cli/lease_keeper.h) answers. While it is held nobody has the file open for
-// writing, so what was read ahead is what the file has. Whoever opens it for writing waits until
-// the keeper has taken the row back.
+// Boards of leases. A stage that reads or writes a file in small pieces asks here that somebody
+// holds one of the kernel's leases for it (fcntl F_SETLEASE), and a keeper of the job answers
+// (daemon/commands/cli/lease_keeper.h, write_keeper.h). A read lease: nobody has the file open for
+// writing, so what was read ahead is what the file has. A write lease: nobody else has it open at
+// all, so nobody sees that it lacks what was just written. Whoever opens it nevertheless waits
+// until the keeper has taken the row back.
 //
 //   free -> asked (stage) -> held or refused (keeper)
-//   held -> broken (keeper: somebody writes) -> free (stage)
+//   held -> broken (keeper: somebody opens the file) -> free (stage)
 //   asked or held -> ended (stage) -> free (keeper, when its descriptor is closed)
 //
 // A row is one word, so who dies leaves nothing half-said. The stage believes a row when, in this
@@ -20,7 +21,7 @@ namespace sluice::abi {
 
 enum class lease_state : std::uint8_t { free, asked, held, refused, broken, ended };
 
-inline constexpr unsigned read_leases = 64;
+inline constexpr unsigned read_leases = 64, write_leases = 16;
 inline constexpr unsigned most_leased_fds = 1 << 12;
 
 /// pid 32 | fd 12 | how often the row was asked for 16 | lease_state 4
@@ -39,20 +40,28 @@ constexpr std::uint64_t with(std::uint64_t word, lease_state s) {
   return (word & ~std::uint64_t{0xf}) | static_cast<std::uint64_t>(s);
 }
 
-struct alignas(64) read_lease {
+struct alignas(64) lease_row {
   std::atomic<std::uint64_t> word;           // its low half is a futex
   std::atomic<std::uint64_t> device, inode;  // keeper; of the file that it leased
 };
 
-struct alignas(64) read_board {
+struct lease_head {
   // A robust futex: the thread of the keeper. The kernel puts keeper_died in its place before it
   // closes what that had open.
   std::atomic<std::uint32_t> keeper;
   std::atomic<std::uint32_t> bell;           // a futex; grows when there is something to do
   std::atomic<std::uint32_t> trusted_until;  // keeper; a coarse_tick(): the kernel ends no lease
                                              // before, which is not heard of
-  std::uint32_t targets;                     // creator; bit t: small reads of it are buffered
-  read_lease of[read_leases];
+  std::uint32_t targets;                     // creator; bit t: it is for files of target t
+  std::atomic<std::uint64_t> pid_space;      // keeper; inode of its pid namespace: in others a row
+                                             // would name somebody else
+};
+
+template <unsigned Rows>
+struct alignas(64) lease_board {
+  static constexpr unsigned rows = Rows;
+  lease_head head;
+  lease_row of[Rows];
 };
 
 inline constexpr std::uint32_t keeper_died = 0x4000'0000;  // FUTEX_OWNER_DIED
@@ -63,7 +72,7 @@ constexpr std::uint32_t coarse_tick_of(std::int64_t s, std::int64_t ns) {
 }
 
 /// Whether a keeper serves the board, and has looked of late.
-inline bool is_kept(read_board const& b, std::uint32_t tick_now) {
+inline bool is_kept(lease_head const& b, std::uint32_t tick_now) {
   std::uint32_t const keeper = b.keeper.load(std::memory_order_acquire);
   if (keeper == 0 || (keeper & keeper_died) != 0) return false;
   std::uint32_t const left = b.trusted_until.load(std::memory_order_acquire) - tick_now;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/cli/keeping.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/mounts.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::int64_t shortest_break_s = 4, longest_break_s = 60;
+
+constexpr std::string_view local_types[] = {"btrfs", "ext4", "tmpfs", "xfs"};
+
+bool is_kept_now(abi::lease_head const& head) {
+  timespec const now = timespec_of(steady_ns());
+  return abi::is_kept(head, abi::coarse_tick_of(now.tv_sec, now.tv_nsec));
+}
+
+}  // namespace
+
+std::int64_t break_time_s() {
+  std::int64_t s = 0;
+  std::ifstream("/proc/sys/fs/lease-break-time") >> s;
+  return s < shortest_break_s ? 0 : std::min(s, longest_break_s);
+}
+
+std::uint32_t trusted_until(std::int64_t before_ns, std::int64_t break_s) {
+  timespec const at = timespec_of(before_ns);
+  if (break_s == 0) return 0;
+  return abi::coarse_tick_of(at.tv_sec, at.tv_nsec) + static_cast<std::uint32_t>(break_s) / 2 * 8;
+}
+
+long wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t ns) {
+  timespec const t = timespec_of(ns);
+  return syscall(SYS_futex, &word, FUTEX_WAIT, seen, &t, nullptr, 0);
+}
+
+void wake(void* word) { syscall(SYS_futex, word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0); }
+
+void register_death(std::atomic<std::uint32_t>& keeper) {
+  static robust_list_head list;
+  static robust_list entry;
+  list.list.next = &entry;
+  entry.next = &list.list;
+  list.futex_offset = reinterpret_cast<long>(&keeper) - reinterpret_cast<long>(&entry);
+  syscall(SYS_set_robust_list, &list, sizeof list);
+}
+
+bool is_dead(int pidfd) {
+  pollfd p = {pidfd, POLLIN, 0};
+  return poll(&p, 1, 0) != 0;
+}
+
+bool is_local(int fd) {
+  auto const id = mount_id_of(fd);
+  if (!id) return false;
+  for (mount_row const& m : read_mounts())
+    if (m.id == *id)
+      return std::find(std::begin(local_types), std::end(local_types), m.type) !=
+             std::end(local_types);
+  return false;
+}
+
+void await_keeper(abi::lease_head const& head, pid_t pid) {
+  constexpr std::int64_t pause_ns = 500'000;
+  std::int64_t const until_ns = steady_ns() + second_ns;
+  siginfo_t ended = {};
+  while (!is_kept_now(head) && steady_ns() < until_ns) {
+    waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (ended.si_pid == pid) return;
+    sleep_until(steady_ns() + pause_ns);
+  }
+}
+
+}  // namespace sluice::cli

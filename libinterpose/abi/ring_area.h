@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small writes that wait in memory outside the program: a file `rings` beside the segment of a job
+// that has a strict target. One ring for each row of a board of write leases. A stage that has a
+// row adds to its ring (core/ring.h), the keepers of `sluice run` write from there to the file
+// (daemon/commands/cli/write_keeper.h). Both belong to the user of the job, and have no more rights
+// than he has: garbage in here is his own loss.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+#include "abi/lease_board.h"
+#include "core/ring.h"
+
+namespace sluice::abi {
+
+inline constexpr std::uint64_t rings_magic = 0x3167'6563'6975'6c73ull;  // "sluiceg1" in memory
+inline constexpr std::uint32_t rings_layout_version = 1;
+
+/// What a keeper says before it writes to a file, so that its successor knows how far it came.
+struct write_begun {
+  std::atomic<std::uint32_t> bytes;  // 0: none is under way; last, and first to go
+  std::atomic<std::uint32_t> unused;
+  std::atomic<std::uint64_t> ring_begin;  // before it
+  std::atomic<std::uint64_t> file_end;    // where the file, or its position if not appended, was
+};
+
+struct ring_header {
+  std::atomic<std::uint64_t> magic_word;  // creator, last
+  std::uint32_t layout;                   // creator
+  std::uint32_t owner_uid;                // creator
+  std::uint64_t total_bytes;              // creator; size of the file
+  std::uint32_t ring_bytes;               // creator; sizeof each
+  std::atomic<std::uint32_t> is_asleep;   // keeper; 1: it wants the bell for the first byte
+  std::atomic<std::uint32_t> house;       // keeper; one that follows a dead one leaves it
+  std::atomic<std::uint32_t> successor;   // keeper; the process that follows when it dies
+  std::atomic<std::uint32_t> is_ending;   // `sluice run`: let all go, and end
+};
+
+struct ring_area {
+  ring_header head;
+  lease_board<write_leases> board;
+  write_begun begun[write_leases];
+  alignas(4096) core::ring ring[write_leases];
+};
+
+static_assert(std::is_standard_layout_v<ring_area>);
+
+/// Null when this is an area of our layout; else what is wrong.
+inline char const* refuse_reason(ring_area const& a, std::uint64_t bytes) {
+  if (bytes < sizeof(ring_area)) return "too short";
+  if (a.head.magic_word.load(std::memory_order_acquire) != rings_magic)
+    return "not an area of rings";
+  if (a.head.layout != rings_layout_version) return "another layout version";
+  if (a.head.total_bytes != sizeof(ring_area)) return "another size";
+  if (a.head.ring_bytes != sizeof(core::ring)) return "other record sizes";
+  return nullptr;
+}
+
+}  // namespace sluice::abi

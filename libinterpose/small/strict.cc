@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: a program that writes a few bytes at a time pays a system call for each, and what waits
+// in its own memory is lost when it is killed, and hidden from whoever opens the file.
+// Idea: where a target says "strict", small writes that follow one another wait in memory that a
+// keeper shares (core/ring.h), a process of `sluice run`. The keeper holds the kernel's write lease
+// for the file: whoever opens it waits until the keeper has written all of it. It does so every few
+// milliseconds anyway, and when the program is gone.
+// What stays true: whoever opens the file finds each byte of which a write was told that it is
+// written, also when the program, or one of the two keepers, is killed. Only stat(2) by others may
+// lag, for as long as a keeper sleeps between two looks. While a row is held the keeper alone
+// writes to the file, so a call that needs it written waits for him; what comes of it is charged as
+// what it is, one write. Where both keepers are dead the program does their work itself.
+#include "small/strict.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include "clock.h"
+#include "loaded.h"
+#include "meter.h"
+#include "small/leases.h"
+
+namespace sluice::gather {
+
+namespace {
+
+using abi::lease_state;
+
+constexpr std::int64_t look_ns = 50'000'000;        // between two looks at who serves us
+constexpr std::int64_t give_up_ns = 1'000'000'000;  // a successor is there in milliseconds
+constexpr std::uint32_t wake_at = core::ring::room / 2;
+
+core::ring& ring_of(unsigned lease) { return set->rings->ring[lease - abi::read_leases]; }
+abi::lease_head& head() { return head_of(lease_kind::write); }
+
+lease_state state_now(unsigned lease, std::uint64_t word) {
+  std::uint64_t const now = row_of(lease).word.load(std::memory_order_acquire);
+  bool const is_ours = abi::with(now, lease_state::free) == abi::with(word, lease_state::free);
+  return is_ours ? abi::state_of(now) : lease_state::free;
+}
+
+/// Somebody of the house that has our descriptor is there, or has died just now.
+bool is_served(std::uint32_t house) {
+  std::uint32_t const keeper = head().keeper.load(std::memory_order_acquire);
+  return keeper != 0 && (keeper & abi::keeper_died) == 0 && set->rings->head.house.load() == house;
+}
+
+/// They hear of no lease any more, and the kernel lets whoever opens the file read on. Where they
+/// are stopped and not dead, they would write when they go on. Their pids are of our namespace.
+void end_keepers() {
+  for (std::uint32_t const pid : {head().keeper.load(), set->rings->head.successor.load()})
+    if (pid != 0 && (pid & abi::keeper_died) == 0)
+      sys::call(SYS_kill, static_cast<long>(pid), SIGKILL);
+}
+
+/// False: nobody is going to do it. Nothing is held meanwhile that a handler could need.
+template <class Done>
+bool await(core::ring& r, std::uint32_t house, Done const& is_done) {
+  ring_bell(head());
+  for (std::int64_t gone_ns = 0;;) {
+    std::uint32_t const seen = r.moves.load();
+    if (is_done()) return true;
+    std::int64_t const now = now_ns();
+    if (is_served(house))
+      gone_ns = 0;
+    else if (gone_ns == 0)
+      gone_ns = now;
+    if (gone_ns != 0 && now - gone_ns > give_up_ns) return is_done();
+    if (gone_ns == 0 && !abi::is_kept(head(), coarse_tick())) end_keepers();
+    sys::futex_wait(&r.moves, seen, now + look_ns, ~0u);
+  }
+}
+
+/// Of the file, or of the position if nothing is appended to it.
+std::uint64_t end_of(int fd) {
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  if (!sys::failed(flags) && (flags & O_APPEND) != 0) return sys::size_of(fd);
+  return static_cast<std::uint64_t>(sys::call(SYS_lseek, fd, 0, SEEK_CUR));
+}
+
+/// What both keepers have left. One that was only stopped finds that it serves no more.
+void do_their_work(int fd, unsigned lease, std::uint64_t word) {
+  std::uint32_t dead = head().keeper.load();
+  if ((dead & abi::keeper_died) != 0 && !head().keeper.compare_exchange_strong(dead, 0)) return;
+  std::uint64_t held = abi::with(word, lease_state::held);
+  abi::lease_row& row = row_of(lease);
+  if (!row.word.compare_exchange_strong(held, abi::with(word, lease_state::broken))) {
+    std::uint64_t ended = abi::with(word, lease_state::ended);
+    if (!row.word.compare_exchange_strong(ended, abi::with(word, lease_state::broken))) return;
+  }
+  core::ring& r = ring_of(lease);
+  abi::write_begun& begun = set->rings->begun[lease - abi::read_leases];
+  std::uint64_t at = r.begin.load();
+  if (begun.bytes.load() != 0) at = begun.ring_begin.load() + end_of(fd) - begun.file_end.load();
+  begun.bytes.store(0);
+  int error = 0;
+  for (std::uint64_t const end = core::bytes_in(r); at < end && error == 0;) {
+    std::uint64_t const from = at % core::ring::room;
+    sent const s = send(fd, r.bytes + from, std::min(end - at, core::ring::room - from));
+    at += s.bytes;
+    error = s.error;
+  }
+  sys::call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
+  sys::call(SYS_fcntl, fd, F_SETOWN, 0);
+  r.flushes.fetch_add(1);
+  r.error.store(static_cast<std::uint32_t>(error));
+  r.begin.store(at);
+}
+
+/// Somebody else's from now on, unless a thread of ours may still copy into its ring.
+void free_row(unsigned lease, std::uint64_t word) {
+  std::uint64_t broken = abi::with(word, lease_state::broken);
+  if (ring_of(lease).is_taken.load() == 0)
+    row_of(lease).word.compare_exchange_strong(broken, abi::with(word, lease_state::free));
+}
+
+/// The file has all that was accepted, or an error says why not, and the keeper's descriptor is
+/// closed. The row is broken then, for its ring is to be looked at.
+void end_row(int fd, unsigned lease, std::uint64_t word, std::uint32_t house) {
+  core::ring& r = ring_of(lease);
+  abi::lease_row& row = row_of(lease);
+  std::uint64_t seen = row.word.load();
+  for (;;) {
+    bool const is_ours = abi::with(seen, lease_state::free) == abi::with(word, lease_state::free);
+    lease_state const now = is_ours ? abi::state_of(seen) : lease_state::free;
+    if (now == lease_state::broken) count(abi::gather::breaks, 1);
+    if (now != lease_state::asked && now != lease_state::held) break;
+    if (row.word.compare_exchange_weak(seen, abi::with(seen, lease_state::ended))) break;
+  }
+  auto const is_over = [&] { return state_now(lease, word) != lease_state::ended; };
+  while (!is_over() && !await(r, house, is_over)) do_their_work(fd, lease, word);
+}
+
+/// What the keeper has written since it was last asked.
+flushed collect(slot& s, core::ring const& r) {
+  flushed f = {true, s.entry, 0, {}, 0};
+  std::uint64_t const begin = r.begin.load();
+  std::uint32_t const flushes = r.flushes.load(), calls = r.calls.load();
+  f.out = {begin - s.paid_bytes, static_cast<int>(r.error.load())};
+  f.writes = flushes - s.paid_flushes;
+  f.calls = calls - s.reads;
+  s.paid_bytes = begin, s.paid_flushes = flushes, s.reads = calls;
+  return f;
+}
+
+/// Few writes came since the last pause, again and again: it does not pay.
+bool is_vain(slot& s, unsigned calls) {
+  s.vain = calls < core::few_strict_writes ? s.vain + 1 : 0;
+  return s.vain >= core::most_vain_flushes;
+}
+
+/// What is charged for what the keeper wrote by himself.
+void settle(slot& s, int fd, core::ring const& r) {
+  flushed f;
+  {
+    undisturbed const quiet;
+    locked const alone(s.lock);
+    if (s.fd_after.load() != fd + 1 || s.is_for != use::strict) return;
+    f = collect(s, r);
+    f.out.error = 0;  // it is told when the row ends
+  }
+  pay(f);
+}
+
+/// The keeper has written. False: it is to be let go.
+bool make_room(slot& s, core::ring& r, std::uint32_t size) {
+  auto const is_there = [&] {
+    return core::is_shut(r) || core::bytes_in(r) + size <= r.begin.load() + r.room;
+  };
+  return await(r, s.keeper, is_there) && !core::is_shut(r);
+}
+
+abi::gather look(int fd) {
+  constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
+  if (!is_own(fd)) return abi::gather::refused_shared;
+  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
+  bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
+  file const f = file_of(fd);
+  if (!is_fit || !f.is_regular || has_limit() || has_rings()) return abi::gather::refused_kind;
+  bool const is_shared = is_held_elsewhere(nullptr, fd, f) || has_text_waiting(fd);
+  return is_shared ? abi::gather::refused_shared : abi::gather::count;
+}
+
+bool ask(int fd) {
+  if (abi::gather const no = look(fd); no != abi::gather::count) {
+    count(no, 1);
+    return false;
+  }
+  bool const is_asked = ask_for_lease(fd, lease_kind::write);
+  count(is_asked ? abi::gather::leases : abi::gather::refused_lease, 1);
+  return is_asked;
+}
+
+bool begin_writing(slot& s, int fd, asked_row const& a) {
+  auto const entry = static_cast<fd_entry>(entry_of_fd(fd));
+  file const f = file_of(fd);
+  undisturbed const quiet;
+  locked const alone(s.lock);
+  abi::lease_row const& row = row_of(a.lease);
+  if (row.device.load() != f.device || row.inode.load() != f.inode) return false;
+  s.lease = a.lease, s.lease_word = abi::with(a.word, lease_state::held);
+  s.keeper = set->rings->head.house.load();
+  s.reads = 0, s.paid_bytes = 0, s.paid_flushes = 0, s.paused_at = 0;
+  return begin_to_hold(s, fd, f, entry, use::strict);
+}
+
+/// The keeper has answered, or has not yet.
+void look_at_asked(int fd, asked_row const& a) {
+  asked_answer const now = take_answer(fd, a);
+  if (!now.is_there) return;
+  if (now.is_held && begin_writing(slot_of(fd), fd, now.row)) return;
+  if (!now.is_held) count(abi::gather::refused_lease, 1);
+  end_unused_write_lease(now.row.lease, now.row.word);
+  habit_of(fd).pause();
+}
+
+}  // namespace
+
+void end_unused_write_lease(unsigned lease, std::uint64_t word) {
+  end_row(static_cast<int>(abi::fd_of(word)), lease, word, set->rings->head.house.load());
+  if (state_now(lease, word) == lease_state::refused)
+    mark_ended(lease, word);
+  else
+    free_row(lease, word);
+}
+
+bool has_in_ring(slot const& s) {
+  core::ring const& r = ring_of(s.lease);
+  return r.begin.load() < core::bytes_in(r);
+}
+
+flushed flush_ring(slot& s, int fd, amount how) {
+  core::ring& r = ring_of(s.lease);
+  bool is_end = how == amount::all_and_let_go || core::is_shut(r);
+  if (!is_end) {
+    std::uint64_t const end = core::bytes_in(r);
+    auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
+    unsigned const calls = r.calls.load();
+    r.wants_all.store(1);
+    is_end = !await(r, s.keeper, is_written) || core::is_shut(r) || is_vain(s, calls - s.paused_at);
+    s.paused_at = calls;
+    if (is_end) habit_of(fd).pause();
+  }
+  if (is_end) {
+    core::shut(r);
+    end_row(fd, s.lease, s.lease_word, s.keeper);
+  }
+  flushed const f = collect(s, r);
+  if (!is_end) return f;
+  learn(lease_kind::write, s.reads);
+  release(s, fd, f.out.error);
+  free_row(s.lease, s.lease_word);
+  return f;
+}
+
+bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
+  core::ring& r = ring_of(s.lease);
+  auto const n = static_cast<std::uint32_t>(size);
+  auto const put = [&](std::uint32_t to, std::uint32_t at, std::uint32_t bytes) {
+    return s.fd_after.load(std::memory_order_relaxed) == fd + 1 &&
+           copy(s, r.bytes + to, static_cast<char const*>(from) + at, bytes);
+  };
+  for (bool fits = size <= core::most_strict_piece && is_served(s.keeper); fits;) {
+    core::added const a = core::add(r, n, put);
+    if (a == core::added::yes) {
+      std::uint64_t const waiting = core::bytes_in(r) - r.begin.load(std::memory_order_relaxed);
+      bool const is_half = waiting >= wake_at && waiting - n < wake_at;
+      if (is_half || set->rings->head.is_asleep.load() != 0) ring_bell(head());
+      if (r.flushes.load(std::memory_order_relaxed) != s.paid_flushes) settle(s, fd, r);
+      return true;
+    }
+    fits = a == core::added::full && make_room(s, r, n);
+  }
+  flush(s, fd, amount::all_and_let_go);
+  return false;
+}
+
+void note_strict(int fd, ssize_t n) {
+  if (asked_row const a = asked_for(fd); a.is_there) return look_at_asked(fd, a);
+  core::habit& h = habit_of(fd);
+  bool const is_small = static_cast<std::uint64_t>(n) <= core::small_write;
+  auto const bytes = is_small ? static_cast<std::uint64_t>(n) : core::most_piece + 1;
+  if (h.wrote(fd, bytes, patience(lease_kind::write)) && !ask(fd)) h.pause();
+}
+
+}  // namespace sluice::gather

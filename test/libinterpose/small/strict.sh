@@ -1,0 +1,247 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --small strict: small writes at the end of a file wait outside the program. The program sees no
+# difference, and nobody who opens the file does; nothing is lost when the program or one of the
+# keepers is killed, or the file system is full; what is charged is what the kernel was asked for.
+# timeout: 400
+. test/lib/lib.sh
+own_mounts
+. test/libinterpose/common.bash
+need python3 dd
+
+writing() { # DIR CMD…
+  local where=$1
+  shift
+  rm -f "$report"
+  timeout -s KILL "${TIME:-100}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
+    ${JOB:+--job "$JOB"} --small "strict@$where" --report "$report" --no-summary \
+    ${LIMIT:+--limit "$LIMIT"} -- "$@"
+}
+gathered() { json "$report" "d['gathered']['$1']"; }
+same() {
+  cmp "$SCRATCH/bare" "$SCRATCH/out" ||
+    fail "$1: $(diff "$SCRATCH/bare" "$SCRATCH/out" | head -n 6)"
+}
+
+# With a second process that opens the files, of the job or from outside.
+mkfifo "$SCRATCH/tell" "$SCRATCH/answer"
+differ() { # DIR SEED
+  mkdir -p "$1"
+  "$PROGRAMS/random_strict" "$1" "$2" "${STEPS:-60}" >"$SCRATCH/bare" 2>"$SCRATCH/err" ||
+    fail "bare, seed $2: status $?: $(tail -n 3 "$SCRATCH/err")"
+  local arguments=() other=
+  if [ $(($2 % 2)) = 0 ]; then
+    "$PROGRAMS/random_strict" "$1" serve "$SCRATCH/tell" "$SCRATCH/answer" & other=$!
+    arguments=("$SCRATCH/tell" "$SCRATCH/answer")
+  fi
+  writing "$1" "$PROGRAMS/random_strict" "$1" "$2" "${STEPS:-60}" "${arguments[@]}" \
+    >"$SCRATCH/out" 2>"$SCRATCH/err" || fail "seed $2: status $?: $(tail -n 3 "$SCRATCH/err")"
+  [ -z "$other" ] || wait "$other" || fail "seed $2: the other process: status $?"
+  same "seed $2 in $1"
+  writes=$((writes + $(gathered writes)))
+  breaks=$((breaks + $(gathered breaks)))
+}
+writes=0 breaks=0
+for seed in ${SEEDS:-1 2 3 4}; do differ "$DIR/strict" "$seed"; done
+
+# Every file system where a lease says the truth. Below an overlay others may open it unseen.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  need mkfs.ext4 mkfs.xfs mkfs.btrfs
+  for type in ext4 xfs btrfs; do
+    truncate -s 320M "$SCRATCH/$type.img"
+    "mkfs.$type" -q "$SCRATCH/$type.img" >/dev/null && mkdir "$DIR/$type" || fail "mkfs.$type"
+    mount -o loop "$SCRATCH/$type.img" "$DIR/$type" || fail "mount $type"
+    differ "$DIR/$type" 5
+    differ "$DIR/$type" 6
+  done
+  mkdir "$DIR"/{tmpfs,overlay}
+  mount -t tmpfs none "$DIR/tmpfs" || fail 'mount tmpfs'
+  differ "$DIR/tmpfs" 8
+  mkdir "$DIR/ext4"/{upper,work,lower}
+  mount -t overlay -o "lowerdir=$DIR/ext4/lower,upperdir=$DIR/ext4/upper,workdir=$DIR/ext4/work" \
+    none "$DIR/overlay" || fail 'mount overlay'
+  writing "$DIR/overlay" dd if=/dev/zero of="$DIR/overlay/one" bs=8 count=3000 status=none ||
+    fail "dd: $?"
+  [ "$(gathered writes)" = 0 ] || fail "of an overlay $(gathered writes) writes waited"
+  umount "$DIR"/{overlay,tmpfs,btrfs,xfs,ext4} || fail 'something still has a file open'
+fi
+[ "$writes" -gt 20000 ] || fail "only $writes writes waited"
+[ "$breaks" -gt 5 ] || fail "only $breaks leases were broken"
+
+# A file system that becomes full says so at the very write.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  mkdir "$DIR/full"
+  for type in tmpfs ext4; do
+    if [ "$type" = tmpfs ]; then
+      mount -t tmpfs -o size=90M none "$DIR/full" || fail 'mount a small tmpfs'
+    else
+      truncate -s 110M "$SCRATCH/small.img" && mkfs.ext4 -q "$SCRATCH/small.img" &&
+        mount -o loop "$SCRATCH/small.img" "$DIR/full" || fail 'a small ext4'
+    fi
+    fill() { LC_ALL=C dd if=/dev/zero of="$DIR/full/f" bs=512 2>&1 | grep -v copied; }
+    { fill && stat -c %s "$DIR/full/f"; } >"$SCRATCH/bare"
+    grep -q 'No space left' "$SCRATCH/bare" || fail "bare: $(cat "$SCRATCH/bare")"
+    rm "$DIR/full/f"
+    export -f fill && export DIR
+    { writing "$DIR/full" bash -c fill && stat -c %s "$DIR/full/f"; } >"$SCRATCH/out"
+    same "a full $type"
+    [ "$(gathered writes)" -gt 10000 ] || fail "$type: $(gathered writes) writes waited"
+    umount "$DIR/full" || fail "a full $type is still in use"
+  done
+fi
+
+# 131,072 writes of 8 bytes are a few writes of the kernel, also for a limit. The descriptor is
+# closed for all when it is closed.
+cat >"$SCRATCH/writes.py" <<'P'
+import fcntl, os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+for i in range(131072): os.write(f, b"%07d\n" % i)
+os.close(f)
+f = os.open(sys.argv[1], os.O_RDONLY)  # waits for no lease, and nobody else has it open
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print(os.stat(sys.argv[1]).st_size)
+P
+LIMIT="write=400/s@$DIR" writing "$DIR" python3 "$SCRATCH/writes.py" "$DIR/to" >"$SCRATCH/out" ||
+  fail "writes.py: status $?"
+[ "$(cat "$SCRATCH/out")" = 1048576 ] || fail "writes.py: $(cat "$SCRATCH/out")"
+seq -f %07.0f 0 131071 | cmp - "$DIR/to" || fail 'it wrote something else'
+between 120000 "$(gathered writes)" 131072 'writes that waited'
+between 100 "$(count call write calls)" 12000 'writes that were metered'
+
+# Nobody opens it: others see its size soon. A time that others set stays.
+cat >"$SCRATCH/turns.py" <<'P'
+import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+n = 0
+def much():
+    global n
+    for _ in range(3000): n += os.write(f, b"%07d\n" % (n / 8))
+much()
+while os.read(0, 1):
+    much()
+    print(n, flush=True)
+P
+mkfifo "$SCRATCH/turn"
+take_turns() {
+  writing "$DIR" python3 -u "$SCRATCH/turns.py" "$DIR/turned" <"$SCRATCH/turn" >"$SCRATCH/turns"
+}
+begin_turns() {
+  exec 8<>"$SCRATCH/turn"
+  : >"$SCRATCH/turns"
+  take_turns 8>&- &
+  job=$! turns=0
+  until_true waits || fail 'nothing waits'
+}
+waits() {
+  "$SLUICE" --run-dir "$SCRATCH/run" --json stat "$JOB" >"$SCRATCH/stat.json" 2>/dev/null &&
+    [ "$(json "$SCRATCH/stat.json" "d['gathered']['leases']")" -gt 0 ]
+}
+has_turns() { [ "$(wc -l <"$SCRATCH/turns")" = "$turns" ]; }
+turn() {
+  turns=$((turns + 1))
+  echo >&8
+  until_true has_turns || fail "turn $turns: it does not go on"
+}
+told() { tail -n 1 "$SCRATCH/turns"; }
+is_whole() { [ "$(wc -c <"$DIR/turned")" = "$(told)" ]; }
+end_turns() {
+  exec 8>&-
+  wait "$job" || fail "status $?"
+  seq -f %07.0f 0 $(($(told) / 8 - 1)) | cmp - "$DIR/turned" || fail "$JOB: lines are lost"
+}
+JOB=seen
+begin_turns
+turn
+has_size() { [ "$(stat -c %s "$DIR/turned")" = "$(told)" ]; }
+until_true has_size || fail "stat never says $(told)"
+touch -d 2001-02-03 "$DIR/turned"
+end_turns
+[ "$(stat -c %y "$DIR/turned" | cut -c -10)" = 2001-02-03 ] || fail 'a time that was set is gone'
+
+# One keeper is killed, again and again: the other one follows, and a third begins. Who opens the
+# file finds all.
+keepers() { # of our job, those that are alive
+  for p in $(pgrep -x sluice-writes); do
+    grep -qsF "$SCRATCH/run/jobs/$JOB/rings" "/proc/$p/maps" && echo "$p"
+  done
+}
+JOB=killed
+begin_turns
+for round in 1 2 3 4 5 6; do
+  two_serve() { [ "$(keepers | wc -l)" = 2 ]; }
+  until_true two_serve || fail "round $round: $(keepers | wc -l) keepers"
+  kill -KILL "$(keepers | sed -n $((round % 2 + 1))p)"
+  turn
+  is_whole || fail "round $round: $(wc -c <"$DIR/turned") bytes, told $(told)"
+done
+end_turns
+
+# One that stops is ended by the other.
+JOB=stopped
+begin_turns
+until_true two_serve || fail "$(keepers | wc -l) keepers"
+stopped=$(keepers | head -n 1)
+kill -STOP "$stopped"
+turn
+is_whole || fail "after a stop: $(wc -c <"$DIR/turned") bytes, told $(told)"
+end_turns
+kill -KILL "$stopped" 2>/dev/null
+
+# It becomes full at once, when bytes wait: room was set aside for these.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  JOB=sudden
+  whole=$DIR DIR=$DIR/full
+  mount -t tmpfs -o size=90M none "$DIR" || fail 'mount a small tmpfs'
+  begin_turns
+  until_true two_serve || fail "$(keepers | wc -l) keepers"
+  # shellcheck disable=SC2046
+  kill -STOP $(keepers)
+  turn
+  dd if=/dev/zero of="$DIR/other" bs=4k 2>/dev/null
+  # shellcheck disable=SC2046
+  kill -CONT $(keepers)
+  until_true is_whole || fail "full at once: $(wc -c <"$DIR/turned") bytes, told $(told)"
+  rm "$DIR/other"
+  end_turns
+  umount "$DIR" || fail 'it is still in use'
+  DIR=$whole
+fi
+
+# Both are dead: the program does it itself.
+JOB=alone
+begin_turns
+until_true two_serve || fail "$(keepers | wc -l) keepers"
+# shellcheck disable=SC2046
+kill -STOP $(keepers)
+# shellcheck disable=SC2046
+kill -KILL $(keepers)
+turn
+turn
+end_turns
+unset JOB
+
+# Files of others cannot be leased; programs that know nothing of it.
+work() {
+  dd if="$DIR/to" of="$DIR/copy" bs=7 status=none && cksum <"$DIR/copy" || exit 1
+  python3 -c 'import logging, sys
+f = open(sys.argv[1], "wb", buffering=0)
+for i in range(20000): f.write(b"%d\n" % i)
+logging.basicConfig(filename=sys.argv[2], format="%(message)s")
+for i in range(5000): logging.warning("line %d", i)' "$DIR/lines" "$DIR/log" || exit 1
+  cksum "$DIR/lines" "$DIR/log" | cut -d' ' -f1-2
+  awk 'BEGIN { for (i = 0; i < 5000; i++) { print i; fflush() } }' >"$DIR/awk" && cksum <"$DIR/awk"
+  sqlite3 "$DIR/db" 'create table t(x); insert into t values (1), (2); select sum(x) from t;
+    drop table t;' || exit 1
+  tar -cf "$DIR/tar" -C test/programs . && tar -tf "$DIR/tar" | cksum
+  for i in $(seq 300); do echo "$i"; done >"$DIR/echoed" && cksum <"$DIR/echoed"
+}
+need sqlite3
+export -f work
+export DIR
+bash -c work >"$SCRATCH/bare" 2>/dev/null || fail 'bare'
+rm -f "$DIR"/{copy,lines,log,awk,db,tar,echoed}
+writing "$DIR" bash -c work >"$SCRATCH/out" 2>"$SCRATCH/err" ||
+  fail "programs: status $?: $(cat "$SCRATCH/err")"
+same programs
+[ "$(gathered writes)" -gt 100000 ] || fail "of programs $(gathered writes) writes waited"
+exit 0
