@@ -235,8 +235,10 @@ json node_role::serve_own(verbs::verb which, local::peer const& who, json const&
     case verbs::verb::step:
       return begin_step(s_, who, request);
     default: {
+      // To a stranger a job is unknown, the scheduler's as any other.
       std::string const name = local::text_of(request, "job");
-      job const* const scheduled = scheduled_job(s_, name);
+      auto const owner = local::is_operator(who) ? std::nullopt : std::optional(who.uid);
+      job const* const scheduled = scheduled_job(s_, name, owner);
       return end_step(s_, scheduled != nullptr ? *scheduled : at(verbs::find_job(*this, who, name)),
                       request);
     }

@@ -480,6 +480,29 @@ TEST_CASE("a limit is set for all that its name means, or for nothing", "[node][
   CHECK(w.s->overrides.find(j.key)->limits.size() == 2);
 }
 
+TEST_CASE("how a step ended is told to its user and to operators alone", "[node][state]") {
+  world w;
+  w.announce("7");
+  w.start();
+  REQUIRE(w.find("7") != nullptr);
+  w.find("7")->record.uid = geteuid() + 1;
+  node::node_role role(*w.s);
+  auto const end_of = [&](uid_t uid, char const* job) {
+    return role.serve_own(verbs::verb::step_end, {uid, getegid(), getpid(), -1}, {{"job", job}});
+  };
+  CHECK(end_of(geteuid(), "7").contains("line"));
+  CHECK(end_of(geteuid() + 1, "7").contains("line"));
+  auto const refusal = [&](char const* job) {
+    try {
+      return end_of(geteuid() + 2, job).dump();
+    } catch (error const& e) {
+      return std::string(e.what());
+    }
+  };
+  CHECK_THAT(refusal("7"), Catch::StartsWith("no job \"7\" here"));
+  CHECK_THAT(refusal("8"), Catch::StartsWith("no job \"8\" here"));
+}
+
 TEST_CASE("a segment that its owner lets grow gets its size again", "[node][state]") {
   world w;
   w.start();
