@@ -25,6 +25,10 @@ constexpr rate most_of_processor[core::unit_count] = {5'000'000'000, 50'000'000'
                                                       20'000'000'000};
 constexpr std::uint64_t most_of_one[core::unit_count] = {most_ops, most_bytes, most_vops};
 
+std::uint64_t bounded_q40(unit_kind unit, rate r) {
+  return q40_of(unit, std::min(r, possible(unit)));
+}
+
 }  // namespace
 
 rate possible(unit_kind unit) {
@@ -127,6 +131,7 @@ bool demand_meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
   bool const fall = falls_quiet(s, now_ns);
   last_ = s;
   most_ = std::max(most_, paying);
+  paying_ = paying;
   std::int64_t const passed_ns = std::max<std::int64_t>(now_ns - last_ns_, 0);
   last_ns_ = now_ns;
   looked_ns_ += passed_ns;
@@ -138,11 +143,12 @@ bool demand_meter::tick(sample const& s, rate paying, std::int64_t now_ns) {
   return edge || fall;
 }
 
-/// What a stream can have been paid at most in that time.
-std::uint64_t demand_meter::most_units(unit_kind unit, std::int64_t span_ns) const {
-  std::uint64_t const paid =
-      core::units_in(q40_of(unit, std::min(most_, possible(unit))), span_ns + burst_ns);
-  return 2 * paid + most_of_one[static_cast<unsigned>(unit) % core::unit_count];
+/// What a stream can have been served at most. The burst and one large request may go ahead of what
+/// the curve paid: once, and again as it pays them off.
+std::uint64_t demand_meter::most_units(unit_kind unit, std::uint64_t paid) const {
+  std::uint64_t const ahead = core::units_in(bounded_q40(unit, most_), burst_ns) +
+                              most_of_one[static_cast<unsigned>(unit) % core::unit_count];
+  return paid + ahead - std::min(ahead, ahead_units_);
 }
 
 /// Waits between two looks show only in the histogram: they were short, and how many is not known.
@@ -158,8 +164,11 @@ figures demand_meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now
   std::int64_t const span_ns = now_ns - begin_ns_;
   figures f;
   std::int64_t const taken = core::distance(last_.served_units, begin_units_);
-  std::uint64_t const most = most_units(unit, span_ns);
+  std::uint64_t const paid = core::units_in(bounded_q40(unit, most_), span_ns);
+  std::uint64_t const most = most_units(unit, paid);
   if (taken > 0) f.served_units = std::min(static_cast<std::uint64_t>(taken), most);
+  ahead_units_ += f.served_units;
+  ahead_units_ -= std::min(ahead_units_, paid);
   f.served = rate_over(milli_of_units(unit, f.served_units), span_ns);
   f.waiting = milli_of_units(unit, last_.waiting_units);
   f.waiters = last_.waiters;
@@ -171,7 +180,7 @@ figures demand_meter::take(unit_kind unit, std::uint64_t waits, std::int64_t now
   begin_waits_ = waits;
   begin_ns_ = now_ns;
   last_ns_ = now_ns;
-  most_ = 0;
+  most_ = paying_;
   looked_ns_ = blocked_ns_ = 0;
   has_blocked_ = false;
   return f;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a job's shared memory to its report. look() is the border: the words may be garbage, so its
 // results are bounded. demand_meter adds the looks of a report cycle up; it is pure, with time as
-// an argument. What stays true: over any span a stream is reported to have been served at most
-// twice what its curve paid plus one large request, whatever the memory says. The curve of a
-// watched job (--monitor) bounds nothing: it was served what it counted, as it was held back by
-// nothing; but never more than the processors of this machine can do.
+// an argument. What stays true: however many cycles a span has, a stream is reported to have been
+// served at most what its curve paid, its burst and one large request, whatever the memory says.
+// The curve of a watched job (--monitor) bounds nothing: it was served what it counted, as it was
+// held back by nothing; but never more than the processors of this machine can do.
 #pragma once
 
 #include <cstdint>
@@ -89,19 +89,21 @@ class demand_meter {
   std::int64_t since_ns() const { return begin_ns_; }
 
  private:
-  std::uint64_t most_units(unit_kind unit, std::int64_t span_ns) const;
+  std::uint64_t most_units(unit_kind unit, std::uint64_t paid) const;
   std::uint32_t blocked_ppm() const;
   bool falls_quiet(sample const& s, std::int64_t now_ns);
 
   sample last_;
   std::uint64_t begin_units_ = 0, begin_waits_ = 0;
   std::int64_t begin_ns_ = 0, quiet_since_ns_ = 0;
+  rate paying_ = 0;                              // at the last look
   rate most_ = 0;                                // highest rate paid in this cycle
   std::int64_t looked_ns_ = 0, blocked_ns_ = 0;  // looks are not evenly spaced
   std::int64_t last_ns_ = 0;                     // of the last look
   bool has_blocked_ = false;
-  bool was_blocked_ = false;  // in the cycle before
-  bool is_quiet_ = false;     // said so already
+  bool was_blocked_ = false;       // in the cycle before
+  bool is_quiet_ = false;          // said so already
+  std::uint64_t ahead_units_ = 0;  // believed before the curve paid them
 };
 
 }  // namespace sluice::node

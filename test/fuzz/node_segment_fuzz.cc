@@ -107,9 +107,9 @@ void use_meter(node::demand_meter& m, node::unit_kind unit, std::int64_t& now_ns
   }
   auto const f = m.take(unit, node::waits_so_far(s, 0), now_ns);
   std::uint64_t const span_ms = static_cast<std::uint64_t>((now_ns - from_ns) / ms);
-  // Twice what the curve paid with its burst, and one large request.
+  // What the curve paid with its burst, and one large request.
   node::rate const large = unit == node::unit_kind::ops ? 4096 * 1000ull : 1000ull << 31;
-  must(f.served <= (2 * paid * (span_ms + 20) / 1000 + large + 1) * 1000 / span_ms + 1);
+  must(f.served <= (paid * (span_ms + 20) / 1000 + large + 1) * 1000 / span_ms + 1);
   must(f.blocked_ppm <= 1'000'000 && f.waiters <= abi::owned_shards);
   must(f.waiting <= (std::uint64_t{1} << 50) * 1000);
 }

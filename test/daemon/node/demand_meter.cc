@@ -112,8 +112,8 @@ TEST_CASE("more given back than taken is nothing served", "[node][demand]") {
 TEST_CASE("garbage in the segment is reported within bounds", "[node][demand]") {
   std::mt19937_64 random(20240607);
   world w(1'000'000);
-  // 100 ms of the curve and its burst, twice, plus a large request, over 10 ms at the shortest.
-  node::rate const most = 100 * (2 * 120'000 + 4096 * 1000ull);
+  // 30 ms of the curve and its burst, plus a large request, over 10 ms at the shortest.
+  node::rate const most = 100 * (50'000 + 4096 * 1000ull);
   for (int round = 0; round < 2000; ++round) {
     auto* const words = reinterpret_cast<std::uint64_t*>(&w.s->bucket[0]);
     for (std::size_t i = 0; i < sizeof(core::bucket) / 8; ++i)
@@ -128,6 +128,58 @@ TEST_CASE("garbage in the segment is reported within bounds", "[node][demand]") 
     REQUIRE(f.waiters <= abi::owned_shards);
     REQUIRE(f.waiting <= (std::uint64_t{1} << 50));
   }
+}
+
+TEST_CASE("a lie of many cycles is believed as one large request beyond the curve",
+          "[node][demand]") {
+  world w(1'000'000);  // 1000 operations a second, of which its burst is 20
+  std::uint64_t sum = 0;
+  auto const lie = [&](int cycles) {
+    for (int i = 0; i < cycles; ++i) {
+      w.s->bucket[0].skipped -= 5000 * core::op_units;
+      sum += w.cycle(0).served_units;
+    }
+    return sum / core::op_units;
+  };
+  CHECK(lie(1) <= 100 + 20 + 4096);
+  CHECK(lie(99) <= 100 * 100 + 20 + 4096);
+  CHECK(lie(1) >= 100 * 100 + 20 + 4096);  // what the curve pays is believed
+  for (int i = 0; i < 10; ++i) w.cycle(0);
+  CHECK(lie(1) <= 112 * 100 + 20 + 4096);  // it paid 1000 of the large request off
+}
+
+TEST_CASE("a large request is served at once, again and again as it is paid off",
+          "[node][demand]") {
+  node::demand_meter m;
+  std::uint64_t told = 0, sum = 0;
+  std::int64_t now_ns = 1;
+  m.start({}, 0, now_ns);
+  for (int i = 0; i < 100; ++i) {  // one in four seconds, of 1000 operations a second
+    if (i % 40 == 0) told += 4000 * core::op_units;
+    node::sample s;
+    s.served_units = told;
+    now_ns += 100 * ms;
+    m.tick(s, 1'000'000, now_ns);
+    sum += m.take(unit_kind::ops, 0, now_ns).served_units;
+    REQUIRE(sum == told);
+  }
+}
+
+TEST_CASE("where a rate falls, what it paid since the last look is believed", "[node][demand]") {
+  node::demand_meter m;
+  std::int64_t now_ns = 1;
+  m.start({}, 0, now_ns);
+  node::sample s;
+  auto const pass = [&](std::uint64_t ops, node::rate paying, std::int64_t span_ns) {
+    s.served_units += ops * core::op_units;
+    now_ns += span_ns;
+    m.tick(s, paying, now_ns);
+  };
+  auto const take = [&] { return m.take(unit_kind::ops, 0, now_ns).served_units / core::op_units; };
+  pass(1'000'000, 10'000'000'000, 100 * ms);  // ten million a second
+  CHECK(take() == 1'000'000);
+  pass(90'000, 1'000'000, 10 * ms);
+  CHECK(take() == 90'000);
 }
 
 TEST_CASE("where no curve bounds it, a stream is served what a machine can do", "[node][demand]") {
