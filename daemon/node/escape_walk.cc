@@ -163,7 +163,9 @@ class walker {
     process_doings d;
     d.is_stuck = !goes_near(f->second);
     if (!d.is_stuck) d = proc_.doings(pid, list_.targets);
-    bool const is_attached = attached_.contains(pid);
+    // The slot of a program keeps the number of the one that it became, which may have no library.
+    bool const has_lost_it = d.is_mapped && !d.has_library;
+    bool const is_attached = attached_.contains(pid) && !has_lost_it;
     if (why_escaped(d, is_attached, 0) != nullptr)
       found.push_back({pid, f->second.name, d, is_attached});
   }

@@ -25,16 +25,17 @@ namespace sluice::node {
 namespace {
 
 constexpr std::size_t most_proc_text = 1u << 18;
+constexpr std::size_t most_maps_text = 8u << 20;  // as many mappings as the kernel allows
 constexpr unsigned most_fds = 256;
 
 using directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
 /// The beginning of a file of /proc.
-std::string slurp(std::string const& path) {
+std::string slurp(std::string const& path, std::size_t most = most_proc_text) {
   descriptor const fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string text;
   char part[8192];
-  while (fd && text.size() < most_proc_text) {
+  while (fd && text.size() < most) {
     ssize_t const got = read(fd.get(), part, sizeof part);
     if (got <= 0) break;
     text.append(part, static_cast<std::size_t>(got));
@@ -242,8 +243,9 @@ process_doings real_proc::doings(std::uint32_t pid, std::span<std::string const>
   d.is_readable = !io.empty();
   d.bytes = number_after(io, "rchar: ") + number_after(io, "wchar: ");
   d.calls = number_after(io, "syscr: ") + number_after(io, "syscw: ");
-  std::string const maps = slurp(base + "/maps");
+  std::string const maps = slurp(base + "/maps", most_maps_text);
   d.has_library = maps.find("libinterpose.so") != std::string::npos;
+  d.is_mapped = !maps.empty() && maps.size() < most_maps_text;
   d.mapped_bytes = mapped_below(maps, targets);
   d.is_static = !d.has_library && is_static(base + "/exe");
   look_at_fds(base + "/fd", targets, d);

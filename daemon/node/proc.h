@@ -52,6 +52,7 @@ struct process_doings {
   bool has_ring = false;           // an io_uring is among its fds
   bool has_file = false;           // a file of a target is among its fds
   std::uint64_t mapped_bytes = 0;  // of files of targets, programs and libraries left out
+  bool is_mapped = false;          // all that is mapped was seen, so what is not there is not
 };
 
 /// Tests have one of their own.

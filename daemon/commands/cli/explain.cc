@@ -203,6 +203,17 @@ json waiting_threads(foreign<abi::segment> const& s, core::ruleset const& rules,
   return out;
 }
 
+/// Empty: nothing is in the way of limits. A stranger chooses where his program lies, and what its
+/// first line names: opening that may wait for ever, or do harm.
+std::string why_not_limited(std::uint32_t pid) {
+  std::string const exe = fmt::format("/proc/{}/exe", pid);
+  std::error_code failed;
+  bool const is_ours = !fs::read_symlink(exe, failed).empty() && uid_of(pid) == geteuid();
+  if (!is_ours) return {};
+  auto const facts = inspect_program(exe);
+  return facts.limited ? std::string() : facts.why;
+}
+
 json explain_in_job(foreign<abi::segment> const& s, segment::live_process const& process) {
   auto const rules = segment::shown_rules_of(s);
   json out = {{"pid", process.pid},
@@ -210,6 +221,8 @@ json explain_in_job(foreign<abi::segment> const& s, segment::live_process const&
               {"job", segment::job_name(s)},
               {"rules", json::array()},
               {"waiting", waiting_threads(s, *rules, process.slot)}};
+  // It attached as another program, and has become this one since.
+  if (std::string const why = why_not_limited(process.pid); !why.empty()) out["not_limited"] = why;
   for (unsigned r = 0; r < rules->rule_count; ++r)
     out["rules"].push_back(describe(*rules, r, rate_of(s, rules->rule[r].channel)));
   return out;
@@ -231,6 +244,8 @@ std::optional<json> explain_process(global_options const& global, std::uint32_t 
 void print_process(json const& e) {
   fmt::print("process {} ({}) is in job {}\n", e["pid"].get<std::uint32_t>(),
              e["name"].get<std::string>(), e["job"].get<std::string>());
+  if (e.contains("not_limited"))
+    fmt::print("  not limited: {}\n", one_line(e["not_limited"].get<std::string>()));
   for (auto const& rule : e["rules"]) fmt::print("  limit {}\n", rule.get<std::string>());
   for (auto const& w : e["waiting"])
     fmt::print("  thread {} waits in {} for \"{}\", since {}, {}\n", w["tid"].get<std::uint32_t>(),
@@ -246,14 +261,10 @@ int no_job(std::uint32_t pid) {
   std::error_code failed;
   if (!fs::exists(proc, failed))
     throw usage_error(fmt::format("explain: there is no process {}", pid));
-  fs::path const exe = fs::read_symlink(proc + "/exe", failed);
-  std::string why;
-  // A stranger chooses where his program lies, and what its first line names: opening that may wait
-  // for ever, or do harm.
-  if (!failed && uid_of(pid) == geteuid())
-    if (auto const f = inspect_program(proc + "/exe"); !f.limited) why = ": " + f.why;
+  std::string const exe = fs::read_symlink(proc + "/exe", failed);
+  std::string const why = why_not_limited(pid);
   throw error(1, fmt::format("process {} ({}) is in no job of this run directory{}", pid,
-                             one_line(exe.string()), one_line(why)));
+                             one_line(exe), why.empty() ? "" : ": " + one_line(why)));
 }
 
 int explain_pid(global_options const& global, std::string const& word) {

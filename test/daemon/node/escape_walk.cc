@@ -105,6 +105,18 @@ TEST_CASE("escapes are found by descent and by the preload they inherited", "[no
                                                     {106, "io_uring"}});
 }
 
+TEST_CASE("who became a program without the library escapes, whatever its slot says",
+          "[node][escape]") {
+  fake_proc p;
+  for (std::uint32_t pid : {100u, 101u, 102u})
+    p.add(pid, 1, "", doing(9 << 20, pid == 102, pid == 100));
+  for (std::uint32_t pid : {100u, 102u}) p.all[pid].doings.is_mapped = true;
+  auto const found = escapes(p, {{"a", "/a", {100, 101, 102}, {}}});  // of 101 not all was seen
+  REQUIRE(found.at("a").size() == 1);
+  CHECK(found.at("a")[0].pid == 100);
+  CHECK(found.at("a")[0].why == "static program");
+}
+
 TEST_CASE("a stranger who writes a job's library into his environment is not in it",
           "[node][escape]") {
   fake_proc p;
@@ -370,6 +382,7 @@ TEST_CASE("a real process is found by its fds, maps and namespace", "[node][esca
   auto const seen = real.doings(self, targets);
   CHECK(seen.has_file);
   CHECK(seen.mapped_bytes == 1 << 20);
+  CHECK(seen.is_mapped);
   CHECK(real.facts(self)->pid_space != 0);
   CHECK(real.inside(self).pid == self);
   munmap(at, 1 << 20);
