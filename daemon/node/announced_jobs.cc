@@ -21,21 +21,29 @@ constexpr std::int64_t first_pause_ns = 1'000'000'000, most_pause_ns = 60'000'00
 
 announced_jobs::changes announced_jobs::look(std::int64_t now_ns) {
   changes out;
-  auto const names = announced(jobs_.run_dir());
-  if (!names) return out;
-  auto const is_named = [&](std::string const& name) {
-    return std::binary_search(names->begin(), names->end(), name);
+  auto const there = announced(jobs_.run_dir());
+  if (!there) return out;
+  tell_cut(there->is_cut);
+  auto const is_gone = [&](std::string const& name) {
+    return is_withdrawn(*there, jobs_.run_dir(), name);
   };
   for (auto const& j : jobs_.all())
-    if (j->record.scheduler && j->record.scheduler->is_held && !is_named(j->record.name))
+    if (j->record.scheduler && j->record.scheduler->is_held && is_gone(j->record.name))
       out.withdrawn.push_back(j.get());
-  for (auto const& name : *names) {
+  for (auto const& name : there->names) {
     if (!is_due(name, now_ns) || jobs_.has_scheduled(name)) continue;
     if (job* const made = take(name, now_ns)) out.made.push_back(made);
   }
-  std::erase_if(unreadable_, [&](std::string const& name) { return !is_named(name); });
-  std::erase_if(waiting_, [&](auto const& entry) { return !is_named(entry.first); });
+  std::erase_if(unreadable_, is_gone);
+  std::erase_if(waiting_, [&](auto const& entry) { return is_gone(entry.first); });
   return out;
+}
+
+void announced_jobs::tell_cut(bool is_cut) {
+  if (is_cut && !is_cut_)
+    log_.warning("too many announcements: some are not looked at",
+                 {{"folder", scheduler_dir(jobs_.run_dir())}});
+  is_cut_ = is_cut;
 }
 
 /// Whoever found no room is tried again when something has gone.

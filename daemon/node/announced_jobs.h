@@ -41,6 +41,7 @@ class announced_jobs {
     std::int64_t again_ns = 0;  // with a pause
   };
 
+  void tell_cut(bool is_cut);
   bool is_due(std::string const& name, std::int64_t now_ns) const;
   std::optional<announcement> read(std::string const& name);
   std::string late_note(std::string const& name, std::int64_t now_ns) const;
@@ -53,6 +54,7 @@ class announced_jobs {
   runtime::logger& log_;
   std::set<std::string> unreadable_;        // announcements that were told of
   std::map<std::string, waiting> waiting_;  // those that could not be made yet
+  bool is_cut_ = false;                     // it was told that there are too many
 };
 
 }  // namespace sluice::node

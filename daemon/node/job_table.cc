@@ -87,8 +87,8 @@ segment::life_facts job_table::facts_of(job_record const& r) {
   f.has_joiner = processes_.may_any_live(r.joiners);
   f.is_scheduled = r.scheduler.has_value();
   if (!f.is_scheduled) return f;
-  auto const names = announced(run_dir_);
-  f.is_held = !names || std::binary_search(names->begin(), names->end(), r.name);
+  auto const there = announced(run_dir_);
+  f.is_held = !there || !is_withdrawn(*there, run_dir_, r.name);
   f.has_step = processes_.may_any_live(r.scheduler->steps);
   return f;
 }

@@ -101,26 +101,36 @@ bool is_schedulers_name(std::string_view name) {
 
 std::string scheduler_dir(std::string const& run_dir) { return run_dir + "/scheduler"; }
 
-std::optional<std::vector<std::string>> announced(std::string const& run_dir) {
+std::optional<announcements> announced(std::string const& run_dir) {
   namespace fs = std::filesystem;
   std::string const dir = scheduler_dir(run_dir);
-  std::vector<std::string> names;
+  announcements out;
   struct stat st = {};
   if (lstat(dir.c_str(), &st) != 0) {
-    if (errno == ENOENT) return names;
+    if (errno == ENOENT) return out;
     return std::nullopt;
   }
   if (!S_ISDIR(st.st_mode) || (st.st_mode & 022) != 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
-    return names;
+    return out;
   std::error_code failed;
   for (fs::directory_iterator at(dir, failed); !failed && at != fs::directory_iterator();
        at.increment(failed)) {
     std::string name = at->path().filename();
-    if (name[0] != '.' && names.size() < most_announced) names.push_back(std::move(name));
+    if (name[0] == '.') continue;
+    out.is_cut = out.names.size() == most_announced;
+    if (out.is_cut) break;
+    out.names.push_back(std::move(name));
   }
   if (failed) return std::nullopt;
-  std::sort(names.begin(), names.end());
-  return names;
+  std::sort(out.names.begin(), out.names.end());
+  return out;
+}
+
+bool is_withdrawn(announcements const& by, std::string const& run_dir, std::string const& job) {
+  if (std::binary_search(by.names.begin(), by.names.end(), job)) return false;
+  struct stat st = {};
+  return !by.is_cut ||
+         (lstat((scheduler_dir(run_dir) + "/" + job).c_str(), &st) != 0 && errno == ENOENT);
 }
 
 std::string job_in_groups(std::string_view text, std::string_view node) {

@@ -2,7 +2,7 @@
 // The announcements of a batch scheduler: one file per job in RUN/scheduler, made by root when the
 // job is given the node and removed when it is over. The files are the truth; a message that one
 // has changed only saves time, so a job announced while the daemon was dead is not lost. Pure,
-// except for listing the folder.
+// except for looking into the folder.
 #pragma once
 
 #include <sys/types.h>
@@ -35,9 +35,17 @@ bool is_schedulers_name(std::string_view name);
 
 std::string scheduler_dir(std::string const& run_dir);
 
-/// Names of announced jobs, sorted; none when the folder cannot be read, so nobody knows. One that
-/// is not there or that others could write in announces nothing.
-std::optional<std::vector<std::string>> announced(std::string const& run_dir);
+struct announcements {
+  std::vector<std::string> names;  // sorted
+  bool is_cut = false;             // there are more: who is not named may be announced
+};
+
+/// None when the folder cannot be read, so nobody knows. One that is not there or that others could
+/// write in announces nothing.
+std::optional<announcements> announced(std::string const& run_dir);
+
+/// Whether it is not announced, for sure: of a list that is cut its file is asked for.
+bool is_withdrawn(announcements const& by, std::string const& run_dir, std::string const& job);
 
 /// The job that the text of /proc/PID/cgroup names, empty when it names none. Only groups that
 /// slurmd makes count, at the places where no user can make any; `node` is its name where several

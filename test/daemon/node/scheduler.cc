@@ -74,10 +74,16 @@ TEST_CASE("names of the scheduler's jobs are none of users") {
 
 TEST_CASE("what cannot be read is not taken for nothing announced") {
   test::scratch const at;
-  CHECK(node::announced(at.dir).value().empty());
+  CHECK(node::announced(at.dir).value().names.empty());
   std::filesystem::create_directory(node::scheduler_dir(at.dir));
   std::ofstream(node::scheduler_dir(at.dir) + "/12") << "x";
-  CHECK(node::announced(at.dir).value() == std::vector<std::string>{"12"});
+  CHECK(node::announced(at.dir).value().names == std::vector<std::string>{"12"});
+  for (bool const is_cut : {false, true}) {
+    node::announcements const by = {{"11"}, is_cut};
+    CHECK_FALSE(node::is_withdrawn(by, at.dir, "11"));
+    CHECK(node::is_withdrawn(by, at.dir, "12") == !is_cut);
+    CHECK(node::is_withdrawn(by, at.dir, "13"));
+  }
   CHECK_FALSE(node::announced(at.dir + "/scheduler/12").has_value());
   rlimit before = {};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
