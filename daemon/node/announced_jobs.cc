@@ -2,12 +2,13 @@
 #include "node/announced_jobs.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/duration.h"
 #include "base/error.h"
-#include "base/whole_file.h"
+#include "base/foreign_file.h"
 #include "node/pace.h"
 #include "segment/run_dir.h"
 
@@ -16,6 +17,22 @@ namespace sluice::node {
 namespace {
 
 constexpr std::int64_t first_pause_ns = 1'000'000'000, most_pause_ns = 60'000'000'000;
+constexpr std::size_t most_text = 64 << 10;
+
+/// None: not there, or not to be had now. A pipe would stop the loop for good, and what has no end
+/// would take all memory.
+std::optional<std::string> text_of(std::string const& path) {
+  foreign_file const file = open_foreign(path, O_RDONLY, any_owner);
+  if (file.error == EPERM || file.error == ELOOP) throw sluice_error("it is no regular file");
+  if (!file) return std::nullopt;
+  std::string text(most_text + 1, '\0');
+  ssize_t const got = pread(file.fd.get(), text.data(), text.size(), 0);
+  if (got < 0) throw errno_error("it cannot be read");
+  if (got > static_cast<ssize_t>(most_text))
+    throw sluice_error(fmt::format("it is longer than {} bytes", most_text));
+  text.resize(static_cast<std::size_t>(got));
+  return text;
+}
 
 }  // namespace
 
@@ -63,7 +80,7 @@ std::int64_t announced_jobs::due_ns() const {
 
 std::optional<announcement> announced_jobs::read(std::string const& name) try {
   segment::check_job_name(name);
-  auto const text = read_file(scheduler_dir(jobs_.run_dir()) + "/" + name);
+  auto const text = text_of(scheduler_dir(jobs_.run_dir()) + "/" + name);
   if (!text) return std::nullopt;
   announcement a = read_announcement(*text, name);
   unreadable_.erase(name);

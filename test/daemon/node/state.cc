@@ -414,6 +414,33 @@ TEST_CASE("an announced job that something is in the way of is made later", "[no
   }
 }
 
+TEST_CASE("an announcement that is no short file holds nobody up, and is told of once",
+          "[node][state]") {
+  world w;
+  std::string const dir = node::scheduler_dir(w.run);
+  w.announce("1");
+  w.announce("6");
+  REQUIRE(mkfifo((dir + "/2").c_str(), 0600) == 0);
+  fs::create_symlink(dir + "/1", dir + "/3");
+  fs::create_directory(dir + "/4");
+  write(dir + "/5", std::string(70'000, ' ') + read(dir + "/6"));
+  fs::rename(dir + "/6", dir + "/7");  // what it says is of another job
+  fs::create_symlink("/dev/full", dir + "/8");
+  w.announce("9");
+  w.start();
+  w.s->heed_scheduler(w.when);
+  CHECK(w.find("1") != nullptr);
+  CHECK(w.find("9") != nullptr);
+  auto const told = [&](std::string const& why) {
+    return std::ranges::count_if(w.lines, [&](auto const& l) {
+      return l.find("announcement cannot be read") != l.npos && l.find(why) != l.npos;
+    });
+  };
+  CHECK(told("no regular file") == 4);
+  CHECK(told("longer than 65536 bytes") == 1);
+  CHECK(told("") == 6);
+}
+
 TEST_CASE("too many announcements are no reason to let a job go", "[node][state]") {
   world w;
   std::vector<std::string> const jobs = {"1", "2", "3", "4", "5", "6", "7", "8"};
