@@ -43,6 +43,30 @@ std::uint64_t number_in(std::string const& file) {
   return in >> n ? n : 0;
 }
 
+constexpr int held = -2;
+
+/// `held`: by another process. -1: `errno` says why.
+int lock_file(std::string const& file) {
+  int const fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return -1;
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    int const why = errno;
+    close(fd);
+    errno = why;
+    return why == EWOULDBLOCK ? held : -1;
+  }
+  std::string const pid = fmt::format("{}\n", getpid());
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    // The pid is for people; the lock holds without it (a full disk).
+  }
+  return fd;
+}
+
+std::string holder_of(std::string const& file) {
+  std::uint64_t const pid = number_in(file);
+  return pid == 0 ? "" : fmt::format(" (pid {})", pid);
+}
+
 }  // namespace
 
 void make_dir(std::string const& dir, unsigned mode, std::string const& user) {
@@ -62,21 +86,22 @@ void make_dir(std::string const& dir, unsigned mode, std::string const& user) {
 
 int lock_run_dir(std::string const& run_dir) {
   std::string const file = run_dir + "/sluiced.lock";
-  int const fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) throw failed(file);
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    bool const is_held = errno == EWOULDBLOCK;
-    std::uint64_t const pid = number_in(file);
-    error const why = failed(file);
-    close(fd);
-    if (!is_held) throw why;
+  int const fd = lock_file(file);
+  if (fd == held)
     throw sluice_error(fmt::format("a sluiced{} serves {} already; choose another --run-dir",
-                                   pid == 0 ? "" : fmt::format(" (pid {})", pid), run_dir));
-  }
-  std::string const pid = fmt::format("{}\n", getpid());
-  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) {
-    // The pid is for people; the lock holds without it (a full disk).
-  }
+                                   holder_of(file), run_dir));
+  if (fd < 0) throw failed(file);
+  return fd;
+}
+
+int lock_state_dir(std::string const& state_dir, std::string& trouble) {
+  std::string const file = state_dir + "/state.lock";  // the run directory may be the same
+  int const fd = lock_file(file);
+  if (fd == held)
+    throw sluice_error(
+        fmt::format("a sluiced{} keeps its state in {} already; choose another --state-dir",
+                    holder_of(file), state_dir));
+  if (fd < 0) trouble = failed(file).what();
   return fd;
 }
 

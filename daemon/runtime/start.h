@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions that must hold before a role runs: directories, one daemon per run directory, a number
-// larger than that of every earlier start, room for connections.
+// Conditions that must hold before a role runs: directories, one daemon per run and state
+// directory, a number larger than that of every earlier start, room for connections.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,10 @@ void make_dir(std::string const& dir, unsigned mode, std::string const& user);
 /// One daemon per run directory, held as long as the process lives. Throws sluice_error with the
 /// pid of who holds it.
 int lock_run_dir(std::string const& run_dir);
+
+/// The same for a state directory: two would write one memory of grants. Where it cannot be locked
+/// (a full disk, no locks there) the result is -1 and `trouble` says why.
+int lock_state_dir(std::string const& state_dir, std::string& trouble);
 
 /// max(stored + 1, now of CLOCK_REALTIME), and stored. On a full disk the clock alone must do:
 /// `trouble` says so.

@@ -199,7 +199,9 @@ int run_daemon(runtime::command_line const& line) {
   int const signal_fd = runtime::open_signals();
   config c = written;
   settle(c);
-  [[maybe_unused]] int const lock = runtime::lock_run_dir(c.run_dir);
+  std::string trouble, unlocked;
+  runtime::lock_run_dir(c.run_dir);
+  runtime::lock_state_dir(c.state_dir, unlocked);
   owner_lookup const owner_of = look_for_owners();
   node::journal_child const keeper = begin_journals(c, owner_of);
   std::unique_ptr<segment::tidier> const tidier = begin_tidier(c);
@@ -226,7 +228,6 @@ int run_daemon(runtime::command_line const& line) {
       server = runtime::metrics_server::open(c.metrics, metrics, &board, &looks, owner_of);
     zmq = wire::make_context();
   });
-  std::string trouble;
   runtime::services s{log, notify, metrics};
   s.signal_fd = signal_fd;
   s.zmq = zmq.get();
@@ -253,6 +254,7 @@ int run_daemon(runtime::command_line const& line) {
   for (auto const& w : named.warnings) log.warning("policy", {{"why", w}});
   for (auto const& w : runtime::check_machine(c, named.children)) log.warning(w);
   if (!trouble.empty()) log.warning("cannot store the incarnation", {{"why", trouble}});
+  if (!unlocked.empty()) log.warning("cannot lock the state directory", {{"why", unlocked}});
   int const status = function_of(c.role)(c, s);
   log.info("end", {{"status", status}});
   return status;

@@ -64,6 +64,24 @@ TEST_CASE("control start: one daemon per run directory") {
   close(again);
 }
 
+TEST_CASE("control start: one daemon per state directory, which may be the run directory") {
+  scratch const own;
+  std::string trouble;
+  int const run = runtime::lock_run_dir(own.dir);
+  int const lock = runtime::lock_state_dir(own.dir, trouble);
+  CHECK_THROWS_WITH(
+      runtime::lock_state_dir(own.dir, trouble),
+      Catch::Contains("(pid " + std::to_string(getpid()) + ") keeps its state in " + own.dir));
+  close(lock);
+  int const again = runtime::lock_state_dir(own.dir, trouble);
+  CHECK(again >= 0);
+  CHECK(trouble.empty());
+  close(again);
+  close(run);
+  CHECK(runtime::lock_state_dir("/proc/no-such-dir", trouble) == -1);
+  CHECK_THAT(trouble, Catch::StartsWith("/proc/no-such-dir/state.lock: "));
+}
+
 TEST_CASE("control start: directories") {
   scratch const own;
   runtime::make_dir(own.dir + "/a/b", 0700, "");
