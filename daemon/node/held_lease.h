@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The amount of each supply that this node may use by its lease, and the memory of that on disk. A
-// node without a parent has one too: it owns the whole.
+// node without a parent has one too: it owns the whole, and does without the memory.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "lease/child.h"
@@ -16,6 +18,7 @@ namespace sluice::node {
 
 class held_lease {
  public:
+  /// Throws when a node with a parent cannot keep what it is given.
   held_lease(runtime::config const& config, std::uint64_t incarnation, runtime::logger& log);
 
   /// After a change of policy: what is this node's by itself.
@@ -28,7 +31,9 @@ class held_lease {
   lease::child child;
 
  private:
-  runtime::lease_file file_;
+  void open(std::string const& path);
+
+  std::optional<runtime::lease_file> file_;  // none: it cannot be had
   bool has_parent_;
   bool is_kept_ = true;
   runtime::logger& log_;

@@ -143,6 +143,25 @@ TEST_CASE("a released job stays while somebody lives in it", "[node][state]") {
   CHECK_FALSE(w.has_folder("7"));
 }
 
+TEST_CASE("a node without a parent starts where no lease can be kept", "[node][state]") {
+  world w;
+  auto const zmq = wire::make_context();
+  w.services.zmq = zmq.get();
+  w.config.plain = true;
+  fs::create_directory(w.config.state_dir + "/lease");
+  SECTION("without") {
+    w.start();
+    CHECK(w.join("j").streams.size() == 1);
+    CHECK(std::ranges::count_if(w.lines, [](auto const& l) {
+            return l.find("lease cannot be kept") != l.npos;
+          }) == 1);
+  }
+  SECTION("with one") {
+    w.config.parents = {"tcp://127.0.0.1:1"};
+    CHECK_THROWS_WITH(w.start(), Catch::Contains("/lease: "));
+  }
+}
+
 TEST_CASE("a job that waits for its last sync, or ends, is no end of others' cycle",
           "[node][state]") {
   auto const zmq = wire::make_context();
