@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/escape_walk.h"
 
+#include <algorithm>
+
 #include "abi/segment.h"
 
 namespace sluice::node {
@@ -109,7 +111,8 @@ class walker {
     for (auto const& p : job_of(j).joiners) {
       auto const f = facts_.find(p.pid);
       if (f == facts_.end()) continue;
-      if (!goes_near(f->second) || is_owned(proc_.inside(p.pid).uid, job_of(j).uid)) put(p);
+      if (!goes_near(f->second) || is_owned(proc_.inside(p.pid).uid, job_of(j).uid))
+        if (put(p)) joiners_.insert(p.pid);
     }
     for (auto const& p : job_of(j).steps)
       if (put(p)) steps_.insert(p.pid);
@@ -166,8 +169,25 @@ class walker {
     // The slot of a program keeps the number of the one that it became, which may have no library.
     bool const has_lost_it = d.is_mapped && !d.has_library;
     bool const is_attached = attached_.contains(pid) && !has_lost_it;
+    leave_out_moved(f->second, is_attached, d);
     if (why_escaped(d, is_attached, 0) != nullptr)
       found.push_back({pid, f->second.name, d, is_attached});
+  }
+
+  /// What it moved while it was attached was metered. A `sluice run` that waits is known by its
+  /// name alone, which anybody may have: all that it moves after the first look counts.
+  void leave_out_moved(process_facts const& f, bool is_attached, process_doings& d) {
+    process_mark const mark = {f.pid, f.start_ticks};
+    auto const known = list_.moved.find(mark);
+    bool const is_new = known == list_.moved.end();
+    if (!is_new) out_.moved.insert(*known);
+    if (!d.is_readable) return;
+    bool const waits = joiners_.contains(f.pid) && f.name == "sluice";
+    if (is_attached || (is_new && waits)) out_.moved[mark] = {d.bytes, d.calls};
+    auto const before = out_.moved.find(mark);
+    if (is_attached || before == out_.moved.end()) return;
+    d.bytes -= std::min(d.bytes, before->second.bytes);
+    d.calls -= std::min(d.calls, before->second.calls);
   }
 
   /// From here on reading of it may hang. False: it is not read.
@@ -189,7 +209,7 @@ class walker {
   std::vector<std::uint32_t> pids_;
   std::map<std::uint32_t, process_facts> facts_;
   std::map<std::uint32_t, int> member_;  // pid -> index of the job
-  std::set<std::uint32_t> attached_, steps_;
+  std::set<std::uint32_t> attached_, joiners_, steps_;
   std::set<std::uint64_t> asked_, seen_;  // pid namespaces
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<claim>> claims_;
   std::set<std::uint32_t> refused_uids_;  // of processes that would not say where they are

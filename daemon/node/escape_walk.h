@@ -38,12 +38,20 @@ struct avoided_processes {
   owner_lookup owner_of = {};
 };
 
+/// What processes had moved before what they are now, by read(2) and write(2): it is kept across
+/// exec, and is not what escapes.
+struct moved_before {
+  std::uint64_t bytes = 0, calls = 0;
+};
+using moved_by_process = std::map<process_mark, moved_before>;
+
 struct watch_list {
   std::vector<watched_job> jobs;
   std::vector<std::string> targets;  // paths of the policy's targets, as the kernel names them
   bool sees_all = false;  // pids of every namespace below show, so what is not there is not
   std::set<std::uint64_t> known_spaces;  // from the report before
   avoided_processes avoided;
+  moved_by_process moved = {};  // from the report before
 };
 
 /// A process that seems to escape; judge() decides.
@@ -63,6 +71,7 @@ struct watch_report {
   /// Foreign processes that jobs of a user claim, and that are not there or not his.
   foreign_by_owner dead;
   std::set<std::uint64_t> known_spaces;
+  moved_by_process moved;
 };
 
 /// Where a walk is, for whoever waits for it.

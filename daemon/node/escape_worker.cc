@@ -29,6 +29,7 @@ void escape_worker::begin(watch_list list, std::int64_t now_ns) {
   forget_finished();
   if (current_ != nullptr || stuck_.size() >= most_stuck) return;
   list.known_spaces = known_spaces_;
+  list.moved = moved_;
   list.avoided.owner_of = owner_of_;
   std::map<uid_t, std::size_t> stuck_of;
   for (auto const& t : stuck_) {
@@ -53,6 +54,7 @@ std::optional<watch_report> escape_worker::take(std::int64_t now_ns) {
   if (current_->is_done.load(std::memory_order_acquire)) {
     auto const done = std::exchange(current_, nullptr);
     known_spaces_ = done->report.known_spaces;
+    moved_ = std::move(done->report.moved);
     return std::move(done->report);
   }
   std::uint64_t const steps = current_->progress.steps.load(std::memory_order_relaxed);

@@ -47,6 +47,7 @@ class escape_worker {
   std::uint64_t seen_steps_ = 0;
   std::int64_t moved_ns_ = 0;  // when it was seen to get on
   std::set<std::uint64_t> known_spaces_;
+  moved_by_process moved_;
 };
 
 }  // namespace sluice::node

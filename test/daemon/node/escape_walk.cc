@@ -117,6 +117,58 @@ TEST_CASE("who became a program without the library escapes, whatever its slot s
   CHECK(found.at("a")[0].why == "static program");
 }
 
+TEST_CASE("what moved before a run waited, or while it was attached, does not escape",
+          "[node][escape]") {
+  fake_proc p;
+  p.add(100, 1, "", doing(9 << 20, false, false));  // a wrapper that became a run, which waits
+  p.add(101, 1, "", doing(9 << 20, true, false));   // a shell, attached
+  p.add(102, 1, "", doing(9 << 20, false, false));  // a joiner that does not say it waits
+  p.all[100].facts.name = "sluice";
+  for (auto& [pid, of] : p.all) of.doings.is_mapped = true;
+  node::watch_list list;
+  list.jobs = {{"a", "/a", {101}, {{100, 1000}, {102, 1020}}}};
+  auto const found = [&] {
+    auto report = report_of(p, list);
+    list.moved = std::move(report.moved);
+    std::set<std::uint32_t> pids;
+    for (auto const& s : report.suspects["a"]) pids.insert(s.pid);
+    return pids;
+  };
+  CHECK(found() == std::set<std::uint32_t>{102});
+  p.all[101].doings.has_library = false;  // it became a program without
+  p.all[100].doings.bytes += 512 << 10;
+  CHECK(found() == std::set<std::uint32_t>{102});
+  SECTION("more of it does") {}
+  SECTION("also when it was not to be looked at meanwhile") {
+    list.avoided.marks = {{100, 1000}, {101, 1010}};
+    CHECK(found().size() == 3);
+    list.avoided.marks.clear();
+  }
+  for (std::uint32_t pid : {100u, 101u}) p.all[pid].doings.bytes += 1 << 20;
+  CHECK(found() == std::set<std::uint32_t>{100, 101, 102});
+  p.all[100].facts.name = "other";
+  CHECK(found() == std::set<std::uint32_t>{100, 101, 102});
+}
+
+TEST_CASE("what a run moves while it waits is told at the next walk", "[node][escape]") {
+  auto const p = std::make_shared<fake_proc>();
+  p->add(100, 1, "", doing(9 << 20, false, false));
+  p->all[100].facts.name = "sluice";
+  runtime::logger log{runtime::level::info, [](std::string_view) {}, [] { return 0; }};
+  auto const at_once = [](std::function<void()> const& task) { return task(), true; };
+  node::escape_worker w(p, at_once, log);
+  node::watch_list list;
+  list.jobs = {{"a", "/a", {}, {{100, 1000}}}};
+  auto const walked = [&] {
+    w.begin(list, 0);
+    return w.take(0)->suspects["a"].size();
+  };
+  CHECK(walked() == 0);
+  CHECK(walked() == 0);
+  p->all[100].doings.bytes += 2 << 20;
+  CHECK(walked() == 1);
+}
+
 TEST_CASE("a stranger who writes a job's library into his environment is not in it",
           "[node][escape]") {
   fake_proc p;
