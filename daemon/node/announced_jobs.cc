@@ -47,13 +47,37 @@ announced_jobs::changes announced_jobs::look(std::int64_t now_ns) {
   for (auto const& j : jobs_.all())
     if (j->record.scheduler && j->record.scheduler->is_held && is_gone(j->record.name))
       out.withdrawn.push_back(j.get());
-  for (auto const& name : there->names) {
-    if (!is_due(name, now_ns) || jobs_.has_scheduled(name)) continue;
-    if (job* const made = take(name, now_ns)) out.made.push_back(made);
-  }
+  make_due(there->names, now_ns, out.made);
   std::erase_if(unreadable_, is_gone);
   std::erase_if(waiting_, [&](auto const& entry) { return is_gone(entry.first); });
   return out;
+}
+
+/// Begins behind who was tried last: those who find no room keep nobody from being tried.
+void announced_jobs::make_due(std::vector<std::string> const& names, std::int64_t now_ns,
+                              std::vector<job*>& made) {
+  auto const first =
+      static_cast<std::size_t>(std::ranges::upper_bound(names, last_) - names.begin());
+  refused_ = 0;
+  has_more_ = false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::string const& name = names[(first + i) % names.size()];
+    if (!is_due(name, now_ns) || jobs_.has_scheduled(name) || is_passed_over(name)) continue;
+    has_more_ = refused_ >= most_refused;
+    if (has_more_) break;
+    if (job* const j = take(name, now_ns)) made.push_back(j);
+    last_ = name;
+  }
+  full_.clear();
+}
+
+/// It waits for room, and another of its owner has just found none: it counts as tried.
+bool announced_jobs::is_passed_over(std::string const& name) {
+  auto const at = waiting_.find(name);
+  if (at == waiting_.end() || at->second.pause_ns != 0 || !full_.contains(at->second.owner))
+    return false;
+  at->second.tried_at = jobs_.changes_of_room();
+  return true;
 }
 
 void announced_jobs::tell_cut(bool is_cut) {
@@ -72,7 +96,7 @@ bool announced_jobs::is_due(std::string const& name, std::int64_t now_ns) const 
 }
 
 std::int64_t announced_jobs::due_ns() const {
-  std::int64_t first = never_ns;
+  std::int64_t first = has_more_ ? 0 : never_ns;
   for (auto const& [name, w] : waiting_)
     if (w.pause_ns != 0) first = std::min(first, w.again_ns);
   return first;
@@ -94,15 +118,24 @@ std::optional<announcement> announced_jobs::read(std::string const& name) try {
 job* announced_jobs::take(std::string const& name, std::int64_t now_ns) {
   auto const a = read(name);
   if (!a) return nullptr;
+  uid_t const owner = owner_by(jobs_.owners(), a->uid);
+  if (auto const full = full_.find(owner);
+      full != full_.end() && jobs_.find(a->uid, name) == nullptr) {
+    wait_for_room(name, owner, full->second, now_ns);
+    return nullptr;
+  }
   try {
     job& made = jobs_.schedule(*a, site_, late_note(name, now_ns));
     waiting_.erase(name);
     return &made;
   } catch (segment::no_room const& e) {
-    wait_for_room(name, e.what(), now_ns);
+    wait_for_room(name, owner, e.what(), now_ns);
+    // Who waits for his files may have jobs that do not.
+    if (e.status() != exit_later) full_[owner] = e.what();
   } catch (error const& e) {
     try_later(name, e.what(), now_ns);
   }
+  ++refused_;
   return nullptr;
 }
 
@@ -130,13 +163,14 @@ announced_jobs::waiting& announced_jobs::keep_waiting(std::string const& name,
   return w;
 }
 
-void announced_jobs::wait_for_room(std::string const& name, std::string const& why,
+void announced_jobs::wait_for_room(std::string const& name, uid_t owner, std::string const& why,
                                    std::int64_t now_ns) {
   bool const is_told = waiting_.contains(name) && waiting_[name].pause_ns == 0;
   if (!is_told) log_.warning("announced job waits for room", {{"job", name}, {"why", why}});
   waiting& w = keep_waiting(name, why, now_ns);
   w.tried_at = jobs_.changes_of_room();
   w.pause_ns = 0;
+  w.owner = owner;
 }
 
 void announced_jobs::try_later(std::string const& name, std::string const& why,

@@ -303,7 +303,7 @@ void job_table::check_home(uid_t uid, policy::compiled& limits, std::string* not
   bool const is_soon = state == home_state::coming_home;
   char const* const text = is_soon ? coming_home_text : unrecovered_text;
   if (note == nullptr) throw error(is_soon ? exit_later : exit_usage, text);
-  if (is_soon) throw segment::no_room(text);
+  if (is_soon) throw segment::no_room(text, exit_later);
   *note = text;
   take_order_away(limits);
 }

@@ -80,9 +80,9 @@ struct world {
     s.reset();
     return s.emplace(config, services);
   }
-  void announce(std::string const& job) {
+  void announce(std::string const& job, uid_t uid = geteuid()) {
     write(node::scheduler_dir(run) + "/" + job,
-          R"({"job":")" + job + R"(","uid":)" + std::to_string(geteuid()) + R"(,"class":"gold"})");
+          R"({"job":")" + job + R"(","uid":)" + std::to_string(uid) + R"(,"class":"gold"})");
   }
   void withdraw(std::string const& job) { fs::remove(node::scheduler_dir(run) + "/" + job); }
   void pass(std::int64_t span_ns) {
@@ -98,6 +98,9 @@ struct world {
     return *s->jobs.join({uid, uid == geteuid() ? getegid() : uid, pid, -1}, r, s->site).who;
   }
   node::job* find(std::string const& job) { return s->jobs.find(geteuid(), job); }
+  std::ptrdiff_t told(std::string const& text) const {
+    return std::ranges::count_if(lines, [&](auto const& l) { return l.find(text) != l.npos; });
+  }
   bool has_folder(std::string const& job) const { return fs::exists(segment::job_dir(run, job)); }
 };
 
@@ -431,6 +434,48 @@ TEST_CASE("an announced job that something is in the way of is made later", "[no
     CHECK(tries("announced job cannot be made") == 7);  // after 0, 1, 3, 7, 15, 31 and 63 s
     CHECK(tries("announcement cannot be read") == 1);
   }
+}
+
+TEST_CASE("where one of a user finds no room, his others that wait are not read", "[node][state]") {
+  if (geteuid() != 0) return;
+  constexpr uid_t his = 65011, hers = 65012;
+  constexpr int most = node::job_table::most_of_an_owner, more = 20;
+  world w;
+  for (int i = 0; i < most + more; ++i) w.announce(std::to_string(100 + i), his);
+  w.announce("900", hers);
+  w.start();
+  CHECK(w.s->jobs.find(hers, "900") != nullptr);
+  CHECK(w.s->jobs.all().size() == most + 1);
+  CHECK_THAT(w.s->why_waiting(std::to_string(99 + most + more)), Catch::StartsWith("waits for"));
+  std::string const first = std::to_string(100 + most);
+  for (int i = most + 1; i < most + more; ++i)
+    write(node::scheduler_dir(w.run) + "/" + std::to_string(100 + i), "garbage");
+  w.s->jobs.may_have_room();
+  w.s->heed_scheduler(w.when);
+  CHECK(w.told("announcement cannot be read") == 0);
+  w.s->jobs.remove(*w.s->jobs.find(his, "100"), "test");
+  w.withdraw("100");
+  while (w.s->jobs.find(his, first) == nullptr) w.pass(100 * ms);  // its files go beside the loop
+}
+
+TEST_CASE("a look at announcements ends after some refusals, and the next goes on",
+          "[node][state]") {
+  world w;
+  constexpr unsigned most = node::announced_jobs::most_refused;
+  for (unsigned i = 100; i < 110 + most; ++i) {
+    fs::create_directories(segment::job_dir(w.run, std::to_string(i)) + "/left");
+    w.announce(std::to_string(i));
+  }
+  w.announce("999");
+  w.start();
+  CHECK(w.s->why_waiting(std::to_string(99 + most)) != "");
+  CHECK(w.s->why_waiting(std::to_string(100 + most)) == "");
+  CHECK(w.find("999") == nullptr);
+  CHECK(w.s->reasons().heed_ns <= node::now().mono_ns + 500 * ms);
+  w.when.mono_ns += 5'000 * ms;  // all are due again
+  w.s->heed_scheduler(w.when);
+  CHECK(w.find("999") != nullptr);
+  CHECK(w.s->why_waiting(std::to_string(109 + most)) != "");
 }
 
 TEST_CASE("an announcement that is no short file holds nobody up, and is told of once",
