@@ -2,6 +2,8 @@
 // The jobs of the batch scheduler: takes those that it announces, and releases those that it no
 // longer announces. One that finds no room is made when there is some. One that cannot be made for
 // another reason, which its user may have given, is tried again ever later. Its note says so.
+// What stays true: however many wait, a look is short. Where one of an owner finds no room, his
+// others wait with it, and after a number of refusals the rest is for the next look.
 #pragma once
 
 #include <cstdint>
