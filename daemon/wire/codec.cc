@@ -268,12 +268,18 @@ char const* read_header(std::span<std::byte const> bytes, header& h, decoded& d)
 
 }  // namespace
 
+std::size_t bytes_of(report_size const& r) {
+  constexpr std::size_t of_supply = entry_bytes("holding") + entry_bytes("speed");
+  constexpr std::size_t blocks = 6 * block_bytes;
+  return header_bytes + blocks + entry_bytes("report") + of_supply * r.supplies +
+         entry_bytes("stream") * r.streams + entry_bytes("blocked") * r.histograms +
+         entry_bytes("bin") * r.bins;
+}
+
 std::size_t most_streams(std::size_t supplies) {
   constexpr std::size_t most = 1000;
-  constexpr std::size_t others = 256;  // header, block headers, what the report says itself
-  constexpr std::size_t of_stream = 56, of_supply = 80;  // bytes; a supply's at most
-  std::size_t const taken = std::min(others + of_supply * supplies, most_bytes_node);
-  return std::min(most, (most_bytes_node - taken) / of_stream);
+  std::size_t const others = std::min(bytes_of({.supplies = supplies}), most_bytes_node);
+  return std::min(most, (most_bytes_node - others) / entry_bytes("stream"));
 }
 
 void encode(envelope const& e, message const& m, std::vector<std::byte>& out) {

@@ -15,6 +15,13 @@ namespace sluice::wire {
 inline constexpr std::size_t most_bytes = 1u << 20;       // of one message on a relay's port
 inline constexpr std::size_t most_bytes_node = 1u << 16;  // on a node's
 
+/// What a report lists. Each supply may be timed as well.
+struct report_size {
+  std::size_t supplies = 0, streams = 0, histograms = 0, bins = 0;
+};
+/// At most, by messages.def.
+std::size_t bytes_of(report_size const& r);
+
 /// In the report of a node, beside so many supplies. One with as many may lack some.
 std::size_t most_streams(std::size_t supplies);
 

@@ -277,4 +277,14 @@ constexpr bool is_sound() {
 }
 static_assert(is_sound());
 
+/// Of a block that has entries, by its name.
+consteval unsigned entry_bytes(std::string_view block) {
+  bool is_found = false;
+  for (row const& r : rows) {
+    if (r.is == row::one || r.is == row::many) is_found = r.name == block;
+    if (r.is == row::end && is_found) return r.bytes;
+  }
+  return 0;
+}
+
 }  // namespace sluice::wire::layout

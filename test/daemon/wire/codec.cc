@@ -73,6 +73,25 @@ bytes with_entries(bytes const& b, std::size_t begin, unsigned wanted, std::byte
 
 }  // namespace
 
+TEST_CASE("codec: the largest report of a node fits, with any number of supplies",
+          "[wire][codec]") {
+  wire::report r;
+  for (std::uint32_t supplies = 1; supplies <= wire::layout::most_supplies; ++supplies) {
+    r.supplies.push_back(supplies);
+    r.lease.supply.emplace_back();
+    r.speeds.push_back({supplies - 1, {1, 1, 0, 1}});
+    std::size_t const most = wire::most_streams(supplies);
+    REQUIRE(most >= 500);
+    r.streams.resize(most);
+    for (std::uint32_t i = 0; i < most; ++i) r.streams[i].supply = i % supplies;
+    bytes const b = encoded({1, 1, 1}, r);
+    CAPTURE(supplies);
+    REQUIRE(b.size() <= wire::most_bytes_node);
+    REQUIRE(b.size() <= wire::bytes_of({.supplies = supplies, .streams = most}));
+    REQUIRE(wire::decode(b).refused == nullptr);
+  }
+}
+
 TEST_CASE("wire: every message comes back as it was sent", "[wire]") {
   std::mt19937_64 random(1);
   for (std::size_t which = 0; which < test::message_count; ++which)
