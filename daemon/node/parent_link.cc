@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/fair_room.h"
 #include "node/enforcer.h"
 #include "wire/codec.h"
 
@@ -15,6 +16,7 @@ constexpr std::int64_t away_ns = 1'000'000'000;  // leases may have ended by the
 constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::int64_t shortest_cycle_ns = 10'000'000;
 constexpr std::size_t jobs_per_list = 200;
+constexpr std::int64_t turn_ns = 1'000'000'000;  // of streams that a report has no room for
 
 wire::job_entry entry_of(job const& j, std::string const& qos_class) {
   wire::job_entry e;
@@ -27,6 +29,18 @@ wire::job_entry entry_of(job const& j, std::string const& qos_class) {
   e.qos_class = qos_class.substr(0, 31);
   e.watched = j.record.monitor;
   return e;
+}
+
+void say_demand(wire::stream_report& to, stream const& s) {
+  to.served = s.last.served;
+  to.waiting = s.last.waiting;
+  to.waiters = s.last.waiters;
+  to.blocked_ppm = s.last.blocked_ppm;
+  to.need = s.need.value_or(0);
+}
+
+bool is_at_work(wire::stream_report const& s) {
+  return s.served != 0 || s.waiting != 0 || s.waiters != 0 || s.blocked_ppm != 0;
 }
 
 }  // namespace
@@ -137,7 +151,7 @@ wire::report parent_link::prepare(verbs::override_book const& overrides, steerin
   // Where nothing is acknowledged but grants, the streams are as they were.
   streams_due_ |= why != reason::acknowledge;
   r.same_streams = !streams_due_;
-  if (!r.same_streams) put_streams(r, overrides);
+  if (!r.same_streams) put_streams(r, overrides, at);
   for (unsigned i = 0; i < r.supplies.size(); ++i) {
     policies::call_speeds const s = steered.take(i);
     if (s.calls != 0) r.speeds.push_back({i, s});
@@ -145,28 +159,31 @@ wire::report parent_link::prepare(verbs::override_book const& overrides, steerin
   return r;
 }
 
-void parent_link::put_streams(wire::report& r, verbs::override_book const& overrides) const {
-  std::size_t const most = wire::most_streams(r.supplies.size());
+/// Where a report has no room for all, what is at work comes first, and each user has his part.
+void parent_link::put_streams(wire::report& r, verbs::override_book const& overrides,
+                              moment at) const {
+  std::vector<room_wish> wishes;
   for (auto const& j : jobs_.all()) {
     auto const* const changed = overrides.find(j->key);
     std::string const& qos_class = class_in_force(*j, changed);
     bool const paused = changed != nullptr && changed->pause;
     for (auto const& s : j->streams) {
-      if (r.streams.size() == most) return;
-      wire::stream_report out;
+      wire::stream_report& out = r.streams.emplace_back();
       out.job = j->key;
       out.supply = s.supply;
       out.class_key = qos_class.empty() ? 0 : wire::class_key(qos_class);
-      if (!paused) {  // who is paused wants nothing
-        out.served = s.last.served;
-        out.waiting = s.last.waiting;
-        out.waiters = s.last.waiters;
-        out.blocked_ppm = s.last.blocked_ppm;
-        out.need = s.need.value_or(0);
-      }
-      r.streams.push_back(out);
+      if (!paused) say_demand(out, s);  // who is paused wants nothing
+      wishes.push_back({owner_by(services_.owner_of, j->record.uid), 1, is_at_work(out)});
     }
   }
+  std::size_t const most = wire::most_streams(r.supplies.size());
+  if (wishes.size() <= most) return;
+  auto const turn = static_cast<std::uint64_t>(at.mono_ns / turn_ns);
+  std::vector<bool> const has_room = fair_room(wishes, most, turn);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < has_room.size(); ++i)
+    if (has_room[i]) r.streams[kept++] = r.streams[i];
+  r.streams.resize(kept);
 }
 
 void parent_link::send(wire::report const& r, moment at) {

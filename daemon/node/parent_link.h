@@ -55,7 +55,7 @@ class parent_link {
   void welcome(wire::welcome const& w);
   void apply_one(wire::grant const& g, moment at);
   void apply_shares(wire::grant const& g, std::size_t supplies);
-  void put_streams(wire::report& r, verbs::override_book const& overrides) const;
+  void put_streams(wire::report& r, verbs::override_book const& overrides, moment at) const;
 
   runtime::config const& config_;
   runtime::services& services_;
