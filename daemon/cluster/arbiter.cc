@@ -330,7 +330,7 @@ void arbiter::allocate(time_ns now) {
     for (std::uint32_t s = 0; s < roster_.width(); ++s)
       capacity_[s] -= std::min(capacity_[s], parent_.ledger(i, s, now));
     if (c.given_until != 0 && now >= c.given_until) {
-      roster_.clear(c);
+      roster_.silence(c);
       c.given_until = 0;
     }
   }

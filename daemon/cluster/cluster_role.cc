@@ -41,7 +41,7 @@ verbs::job_name cluster_role::name_of(std::size_t number) const {
   job const& j = at(number);
   bool const is_named = !j.name.empty();
   return {j.uid, is_named ? j.name : fmt::format("job-{:016x}{:016x}", j.key.high, j.key.low),
-          j.key, j.key != 0 && j.uses > 0, is_named};
+          j.key, j.is_here(), is_named};
 }
 
 verbs::stream_view cluster_role::view_of(std::uint32_t number, std::uint32_t supply) const {

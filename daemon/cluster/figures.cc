@@ -105,7 +105,7 @@ void figures::publish_supplies(arbiter const& b, double passed) {
   std::vector<rate> waiting(p.supplies.size());
   for (std::uint32_t j = 0; j < b.who().jobs.size(); ++j) {
     job const& who = b.who().jobs[j];
-    if (who.key == 0) continue;
+    if (!who.is_here()) continue;
     class_sums& c = sums[who.row];
     ++c.jobs;
     for (std::uint32_t s = 0; s < p.supplies.size(); ++s) {

@@ -30,7 +30,7 @@ bool override_keeper::take_back(roster const& known, lease::time_ns now, double 
   auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
     std::uint32_t const row = known.job_of(job);
     std::uint32_t const child = row == roster::nobody ? absences::nobody : known.child_of(row);
-    return absent_.is_over(job, row != roster::nobody, child, is_live, now);
+    return absent_.is_over(job, child != absences::nobody, child, is_live, now);
   };
   for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
   for (auto const& line : ended) log_.info("override ended", {{"what", line}});

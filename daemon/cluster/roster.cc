@@ -45,6 +45,23 @@ bool are_same_streams(child const& c, wire::report const& r) {
 
 }  // namespace
 
+job_worth worth_of(policy_table const& p, std::uint32_t class_key) {
+  constexpr rate whole = 1'000'000;
+  __extension__ using u128 = unsigned __int128;
+  job_worth w;
+  class_row const& c = p.classes[p.class_of(class_key)];
+  for (std::size_t s = 0; s < std::min(p.supplies.size(), c.by_supply.size()); ++s) {
+    rate const capacity = p.supplies[s].capacity;
+    if (capacity == 0) continue;
+    auto const part = [&](rate r) { return rate(u128{std::min(r, capacity)} * whole / capacity); };
+    terms const& t = c.by_supply[s];
+    w.limit += part(t.limit);
+    w.reservation += part(std::min(t.reservation, t.limit));
+    w.weight += t.weight;
+  }
+  return w;
+}
+
 char const* state_of(child const& c, time_ns now) {
   constexpr time_ns gone_after_ns = 10'000'000'000;
   if (c.live) return "live";
@@ -132,6 +149,7 @@ std::vector<job_total> roster::totals() const {
   std::vector<job_total> out(jobs.size());
   for (child const& c : children)
     for (tenancy const& t : c.jobs) {
+      if (t.is_away) continue;
       job_total& total = out[t.job];
       ++total.children;
       total.watched += t.is_watched;
@@ -209,6 +227,15 @@ void roster::set_class(std::uint32_t row, std::uint32_t class_key) {
   if (j.class_key == class_key) return;
   j.class_key = class_key;
   link(j);
+}
+
+/// While no list has named one: of those that streams say, what gives the job most.
+void roster::suggest_class(std::uint32_t row, std::uint32_t class_key) {
+  job const& j = jobs[row];
+  if (!j.votes.empty()) return;
+  bool const is_first = j.uses == 1;
+  if (is_first || worth_of(policy_, class_key) > worth_of(policy_, j.class_key))
+    set_class(row, class_key);
 }
 
 void roster::index_supplies(child& c, std::vector<std::uint32_t> const& keys) {
@@ -341,7 +368,7 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
     s.nodes = nodes_of(c, said);
     if (said.class_key == s.class_key) continue;
     s.class_key = said.class_key;
-    if (jobs[s.job].votes.empty()) set_class(s.job, s.class_key);
+    suggest_class(s.job, s.class_key);
   }
 }
 
@@ -370,7 +397,7 @@ void roster::reorder(child& c, wire::report const& r, news& n, time_ns now) {
       stream s;
       s.key = said.job, s.job = row, s.supply = supply, s.class_key = said.class_key;
       use(row);
-      if (jobs[row].votes.empty()) set_class(row, said.class_key);
+      suggest_class(row, said.class_key);
       bool const may_hold = !c.acknowledged && now < forgot_until;
       s.unknown = may_hold && r.lease.supply[said.supply].held > 0;
       at(row, supply).unknown += s.unknown;
@@ -403,7 +430,7 @@ void roster::end_tenancies(child& c, wire::report const& r, std::span<std::uint3
   for (std::uint32_t row : left) places_[row] = taken;
   for (wire::stream_report const& said : r.streams)
     if (std::uint32_t const row = job_of(said.job); row != nobody) places_[row] = 0;
-  std::erase_if(c.jobs, [&](tenancy const& t) {
+  std::erase_if(c.jobs, [&](tenancy& t) {
     bool const is_over = places_[t.job] == taken;
     if (is_over) leave(t);
     return is_over;
@@ -442,6 +469,7 @@ void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
       withdraw(t);
       vote(row, t.class_key = e.class_key, e.qos_class);
     }
+    set_away(t, false);
     t.processes = e.processes;
     t.escaped = e.escaped;
     t.is_watched = e.watched;
@@ -468,15 +496,18 @@ void roster::withdraw(tenancy const& t) {
   if (at != votes.end() && --at->children == 0) votes.erase(at);
 }
 
-/// What most children say holds, and stays when as many say another: the order in which their lists
-/// come must not make a job swing.
+/// What most children say holds. When as many say another, what gives the job more: so one that
+/// names another's job helps it at most, and the order of their lists makes no job swing.
 void roster::elect(std::uint32_t row) {
   job& j = jobs[row];
   class_vote const* best = nullptr;
-  for (class_vote const& v : j.votes) {
-    auto const rank = [&](class_vote const& x) { return 2 * x.children + (x.key == j.class_key); };
-    if (best == nullptr || rank(v) > rank(*best)) best = &v;
-  }
+  auto const is_better = [&](class_vote const& a, class_vote const& b) {
+    if (a.children != b.children) return a.children > b.children;
+    auto const of_a = worth_of(policy_, a.key), of_b = worth_of(policy_, b.key);
+    return of_a != of_b ? of_a > of_b : a.key == j.class_key;
+  };
+  for (class_vote const& v : j.votes)
+    if (best == nullptr || is_better(v, *best)) best = &v;
   if (best == nullptr) return;
   j.qos_class = best->name;
   set_class(row, best->key);
@@ -484,7 +515,7 @@ void roster::elect(std::uint32_t row) {
 
 bool roster::expire(child& c, time_ns now, std::int64_t cycle_ns) {
   std::int64_t const most_ns = std::max(tenancy_ns, 3 * cycle_ns);  // a list leaves with a report
-  std::erase_if(c.jobs, [&](tenancy const& t) {
+  std::erase_if(c.jobs, [&](tenancy& t) {
     if (now - t.heard_at < most_ns) return false;
     leave(t);
     return true;
@@ -494,23 +525,39 @@ bool roster::expire(child& c, time_ns now, std::int64_t cycle_ns) {
   return (has_ended && acknowledged(c, false)) || freed;
 }
 
-void roster::leave(tenancy const& t) {
+void roster::leave(tenancy& t) {
+  set_away(t, false);
   withdraw(t);
   elect(t.job);
   unuse(t.job);
 }
 
-void roster::clear(child& c) {
+void roster::set_away(tenancy& t, bool is_away) {
+  std::uint32_t& away = jobs[t.job].away;
+  away -= t.is_away;
+  away += t.is_away = is_away;
+}
+
+void roster::drop_streams(child& c) {
   for (stream& s : c.streams) {
     drop_held(s);
     unuse(s.job);
   }
   lay_ghosts(c, ~std::uint64_t{0}, 0);
-  for (tenancy const& t : c.jobs) leave(t);
   c.named = false;
   c.streams.clear();
   c.bins.clear();
+}
+
+void roster::clear(child& c) {
+  drop_streams(c);
+  for (tenancy& t : c.jobs) leave(t);
   c.jobs.clear();
+}
+
+void roster::silence(child& c) {
+  drop_streams(c);
+  for (tenancy& t : c.jobs) set_away(t, true);
 }
 
 }  // namespace sluice::cluster

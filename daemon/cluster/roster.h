@@ -10,6 +10,7 @@
 // nothing.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -60,7 +61,8 @@ struct ghost {
 };
 
 /// A job on a child, as job lists say. They come for new jobs and every 10 s. It ends with its last
-/// stream; that of a job without streams, when no list has named it for long.
+/// stream; that of a job without streams, and of a child that is silent, when no list has named it
+/// for long.
 struct tenancy {
   std::uint32_t job = 0;
   std::uint32_t processes = 0;
@@ -68,6 +70,7 @@ struct tenancy {
   std::uint32_t class_key = 0;
   time_ns heard_at = 0;
   bool is_watched = false;
+  bool is_away = false;  // its child is silent: it has a vote for the class, and nothing else
 };
 
 /// What the lists of all children say of a job.
@@ -126,7 +129,7 @@ policies::demand_bins histogram_of(child const& c, stream const& s);
 struct job {
   core::job_id key;  // 0: free row
   std::uint32_t uid = 0;
-  std::uint32_t class_key = 0;  // as most of its nodes say
+  std::uint32_t class_key = 0;  // as most of its nodes say; of as many, what gives more
   std::uint32_t row = 0;        // class in force, index into policy_table::classes
   std::uint32_t uses = 0;       // streams and tenancies
   std::string name;
@@ -134,7 +137,17 @@ struct job {
   std::vector<class_vote> votes;
   bool is_announced = false;                     // relay: the parent was told who it is
   verbs::job_overrides const* forced = nullptr;  // what people changed of it
+  std::uint32_t away = 0;                        // of its uses: tenancies of silent children
+  bool is_here() const { return key != 0 && uses > away; }
 };
+
+/// What a class gives a job, parts of all supplies together: the limit says most, then what is
+/// reserved.
+struct job_worth {
+  std::uint64_t limit = 0, reservation = 0, weight = 0;
+  auto operator<=>(job_worth const&) const = default;
+};
+job_worth worth_of(policy_table const& p, std::uint32_t class_key);
 
 /// Its class in force, as a row of a policy_table.
 std::uint32_t row_in(policy_table const& p, job const& j);
@@ -183,6 +196,9 @@ class roster {
   news take(std::uint32_t c, wire::report const& r, time_ns now);
   void take(std::uint32_t c, wire::job_list const& l, time_ns now);
   void clear(child& c);  // its streams and jobs are gone
+  /// It is silent, and all it was given has ended. Its jobs keep their votes for a while: who is
+  /// cut off for a moment must not find that another has chosen.
+  void silence(child& c);
   /// Tenancies that nobody confirmed, ghosts and values whose grants have ended. True: a job's
   /// limit has room that it had not.
   bool expire(child& c, time_ns now, std::int64_t cycle_ns);
@@ -228,9 +244,12 @@ class roster {
   void pack();
   void link(job& j);
   void set_class(std::uint32_t row, std::uint32_t class_key);
+  void suggest_class(std::uint32_t row, std::uint32_t class_key);
+  void drop_streams(child& c);
+  void set_away(tenancy& t, bool is_away);
   void vote(std::uint32_t row, std::uint32_t class_key, std::string const& name);
   void withdraw(tenancy const& t);
-  void leave(tenancy const& t);
+  void leave(tenancy& t);
   void end_tenancies(child& c, wire::report const& r, std::span<std::uint32_t const> left);
   void elect(std::uint32_t row);
   void use(std::uint32_t job) { ++jobs[job].uses; }

@@ -101,6 +101,56 @@ TEST_CASE("roster: nodes that differ do not make a class swing", "[cluster][rost
   CHECK(r.class_of(gold.job) == "gold");
 }
 
+TEST_CASE("roster: one child that names another's job can only help it", "[cluster][roster]") {
+  bench r;
+  bool const is_first = GENERATE(true, false);
+  std::string const lie = GENERATE("scavenger", "poor", "light", "unheard-of");
+  wire::job_entry const mine = entry(1000, "4711", "gold"), his = entry(1000, "4711", lie);
+  cluster::policy_table p = one_supply();
+  p.classes[1].by_supply = {{.weight = 3000, .reservation = 1000}};
+  p.classes.push_back({wire::class_key("scavenger"), "scavenger", {{.limit = 5}}});
+  p.classes.push_back({wire::class_key("poor"), "poor", {{.weight = 9000}}});
+  p.classes.push_back({wire::class_key("light"), "light", {{.weight = 1, .reservation = 1000}}});
+  r.set_policy(p);
+  if (is_first) r.list(1, his);
+  r.list(0, mine);
+  if (!is_first) r.list(1, his);
+  CHECK(r.class_of(mine.job) == "gold");
+  r.silence(r.children[0]);  // a moment without the network
+  r.list(1, his);
+  CHECK(r.class_of(mine.job) == "gold");
+  CHECK(r.jobs[r.job_of(mine.job)].is_here());
+  r.silence(r.children[1]);
+  CHECK_FALSE(r.jobs[r.job_of(mine.job)].is_here());
+  r.list(0, mine);
+  CHECK(r.jobs[r.job_of(mine.job)].is_here());
+  for (std::uint32_t c : {0u, 1u}) r.expire(r.children[c], r.now + 30'000 * ms, cycle);
+  CHECK(r.job_of(mine.job) == roster::nobody);
+}
+
+TEST_CASE("roster: before any list, streams of a job get what gives it more", "[cluster][roster]") {
+  bench r;
+  cluster::policy_table p = one_supply();
+  p.classes[2].by_supply = {{.limit = 5}};
+  r.set_policy(p);
+  wire::job_entry const job = entry(1000, "4711", "gold");
+  auto const name = [&](std::uint32_t c, char const* qos_class) {
+    wire::report said;
+    said.supplies = {7};
+    said.lease.supply = {{}};
+    said.streams.emplace_back().job = job.job;
+    said.streams.back().class_key = wire::class_key(qos_class);
+    r.take(c, said, ++r.now);
+  };
+  bool const is_first = GENERATE(true, false);
+  name(0, is_first ? "bronze" : "gold");
+  name(1, is_first ? "gold" : "bronze");
+  CHECK(r.class_of(job.job) == "gold");
+  r.clear(r.children[is_first]);
+  r.list(!is_first, entry(1000, "4711", "bronze"));  // a list decides
+  CHECK(r.class_of(job.job) == "bronze");
+}
+
 TEST_CASE("roster: a job is watched when most of its children say so", "[cluster][roster]") {
   bench r;
   wire::job_entry honest = entry(1000, "job", "gold"), watched = honest;
