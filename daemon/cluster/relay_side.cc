@@ -3,18 +3,32 @@
 
 #include <algorithm>
 
+#include "base/fair_room.h"
 #include "lease/relay.h"
+#include "wire/codec.h"
 
 namespace sluice::cluster {
 
 namespace {
 
-constexpr time_ns early_ns = 20'000'000;  // between reports that do not wait for their cycle
+constexpr time_ns early_ns = 20'000'000;    // between reports that do not wait for their cycle
+constexpr time_ns turn_ns = 1'000'000'000;  // of streams that a report has no room for
 
 /// Of whoever says that very many wait no more is passed on than counts here.
 void add_leaf(policies::demand_bins& to, policies::leaf const& l, std::uint64_t most_weight) {
   auto const waiters = static_cast<std::uint32_t>(std::min<std::uint64_t>(l.waiters, most_weight));
   policies::add_demand(to, l.served, waiters, l.blocked);
+}
+
+/// Of a stream in a report; `b` null: it has no histogram.
+std::size_t bytes_of_stream(policies::demand_bins const* b) {
+  wire::report_size size = {.streams = 1};
+  if (b != nullptr) {
+    size.histograms = 1;
+    for (unsigned i = 0; i < policies::demand_bins::count; ++i)
+      size.bins += b->nodes[i] != 0 || b->demand[i] != 0;
+  }
+  return wire::bytes_of(size) - wire::bytes_of({});
 }
 
 policies::demand_bins bounded(policies::demand_bins b, std::uint64_t most_weight) {
@@ -121,7 +135,7 @@ wire::report const& relay_side::make_report(time_ns now) {
   report_.same_streams = !streams_due_;
   report_.streams.clear();
   report_.bins.clear();
-  if (streams_due_) merge_streams();
+  if (streams_due_) merge_streams(now);
   report_.speeds.clear();
   for (std::uint32_t s = 0; s < supplies; ++s) {
     policies::call_speeds const of = below_.take_speeds(s);
@@ -139,8 +153,53 @@ void relay_side::sent(time_ns now) {
   if (next_report_ <= now) next_report_ = now + below_.set().time.cycle_ns;
 }
 
+/// By merged stream: of the children that have it, the one with the fewest. So one that names
+/// another's jobs makes none of them its own.
+std::vector<std::uint64_t> relay_side::owners() const {
+  roster const& r = below_.who();
+  std::vector<std::uint64_t> out(report_.streams.size());
+  std::vector<std::size_t> fewest(out.size(), ~std::size_t{0});
+  for (std::size_t c = 0; c < r.children.size(); ++c) {
+    child const& one = r.children[c];
+    for (stream const& s : one.streams) {
+      std::uint32_t const slot = slots_[s.job * r.width() + s.supply];
+      if (!one.live || fewest[slot - 1] <= one.streams.size()) continue;
+      fewest[slot - 1] = one.streams.size();
+      out[slot - 1] = c;
+    }
+  }
+  return out;
+}
+
+/// What is too long for a message is left out: what is at work comes first, and each child has its
+/// part of the room.
+void relay_side::cut_streams(time_ns now) {
+  std::size_t const room = wire::most_bytes - wire::bytes_of({report_.supplies.size()});
+  std::vector<room_wish> wishes(report_.streams.size());
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    wire::stream_report const& s = report_.streams[i];
+    bool const has_bins = sum_of_[i] != no_bins;
+    wishes[i].size = bytes_of_stream(has_bins ? &sums_[sum_of_[i]] : nullptr);
+    wishes[i].is_at_work = s.served != 0 || s.waiting != 0 || s.waiters != 0 || s.blocked_ppm != 0;
+    all += wishes[i].size;
+  }
+  if (all <= room) return;
+  std::vector<std::uint64_t> const owner = owners();
+  for (std::size_t i = 0; i < wishes.size(); ++i) wishes[i].owner = owner[i];
+  std::vector<bool> const has_room =
+      fair_room(wishes, room, static_cast<std::uint64_t>(now / turn_ns));
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < has_room.size(); ++i) {
+    if (!has_room[i]) continue;
+    report_.streams[kept] = report_.streams[i];
+    sum_of_[kept++] = sum_of_[i];
+  }
+  report_.streams.resize(kept);
+}
+
 /// A job on one node goes up as that node said it: exact, and a tenth of the bytes of a histogram.
-void relay_side::merge_streams() {
+void relay_side::merge_streams(time_ns now) {
   roster const& r = below_.who();
   only_.clear();
   sums_.clear();
@@ -187,6 +246,7 @@ void relay_side::merge_streams() {
       sum.nodes += s.nodes;
     }
   }
+  cut_streams(now);
   for (std::uint32_t i = 0; i < report_.streams.size(); ++i)
     if (sum_of_[i] != no_bins) wire::put_bins(report_, i, sums_[sum_of_[i]]);
 }

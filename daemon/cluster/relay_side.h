@@ -47,7 +47,9 @@ class relay_side {
   lease::child& up() { return up_; }
 
  private:
-  void merge_streams();
+  void merge_streams(time_ns now);
+  void cut_streams(time_ns now);
+  std::vector<std::uint64_t> owners() const;
   lease::grant const& as_ours(wire::grant const& g);
 
   arbiter& below_;

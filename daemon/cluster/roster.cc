@@ -455,8 +455,8 @@ void roster::reorder(child& c, wire::report const& r, news& n, time_ns now) {
 /// A job of which a whole report names no stream any more has ended there. Each report says so
 /// again, so none of them may be lost for it.
 void roster::end_tenancies(child& c, wire::report const& r, std::span<std::uint32_t const> left) {
-  bool const is_whole = c.is_relay || r.streams.size() < wire::most_streams(r.supplies.size());
-  if (left.empty() || !is_whole) return;
+  wire::role const sender = c.is_relay ? wire::role::relay : wire::role::node;
+  if (left.empty() || !wire::has_room_left(r, sender)) return;
   places_.resize(jobs.size(), 0);
   for (std::uint32_t row : left) places_[row] = taken;
   for (wire::stream_report const& said : r.streams)

@@ -47,6 +47,7 @@ class dealer final : public child_socket {
   void connect();
   void see(unsigned event, std::int64_t now_ns);
   void refused_by_parent(std::int64_t now_ns, std::string const& why);
+  void complain_of_length(std::int64_t now_ns);
 
   zmq_context& c_;
   child_options const options_;
@@ -61,8 +62,9 @@ class dealer final : public child_socket {
   monitor monitor_;  // ends before the socket it watches
   bool is_connected_ = false, is_trying_ = false;
   bool is_below_relay_ = false, is_quick_ = false;
-  std::int64_t complain_after_ns_ = 0;
-  envelope newest_;  // of what was received on this connection
+  std::int64_t complain_after_ns_ = 0, complain_of_length_after_ns_ = 0;
+  std::size_t longest_ = most_bytes;  // of a message of our role
+  envelope newest_;                   // of what was received on this connection
   std::uint64_t refused_ = 0;
   std::deque<std::string> lines_;
   std::minstd_rand random_{std::random_device{}()};
@@ -220,9 +222,21 @@ std::optional<std::pair<envelope, message>> dealer::receive() {
   }
 }
 
+void dealer::complain_of_length(std::int64_t now_ns) {
+  if (now_ns < complain_of_length_after_ns_) return;
+  complain_of_length_after_ns_ = now_ns + 60'000'000'000;
+  lines_.push_back(fmt::format("not sent to {}: a message of {} bytes, where {} are allowed",
+                               here().address, buffer_.size(), longest_));
+}
+
 bool dealer::send(message const& m, std::uint64_t cycle) {
   encode({incarnation_, ++sequence_, cycle}, m, buffer_);
-  if (buffer_.size() > most_bytes) return false;
+  if (auto const* const h = std::get_if<hello>(&m); h != nullptr && h->who == role::node)
+    longest_ = most_bytes_node;
+  if (buffer_.size() > longest_) {
+    complain_of_length(boot_ns());
+    return false;
+  }
   while (zmq_send(socket_.get(), buffer_.data(), buffer_.size(), ZMQ_DONTWAIT) < 0)
     if (zmq_errno() != EINTR) return false;
   return true;

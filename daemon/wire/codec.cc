@@ -276,6 +276,15 @@ std::size_t bytes_of(report_size const& r) {
          entry_bytes("bin") * r.bins;
 }
 
+bool has_room_left(report const& r, role sender) {
+  if (sender == role::node) return r.streams.size() < most_streams(r.supplies.size());
+  auto const histograms = std::ranges::count_if(r.streams, &stream_report::has_bins);
+  report_size const with_one_more = {r.supplies.size(), r.streams.size() + 1,
+                                     static_cast<std::size_t>(histograms) + 1,
+                                     r.bins.size() + policies::demand_bins::count};
+  return bytes_of(with_one_more) <= most_bytes;
+}
+
 std::size_t most_streams(std::size_t supplies) {
   constexpr std::size_t most = 1000;
   std::size_t const others = std::min(bytes_of({.supplies = supplies}), most_bytes_node);

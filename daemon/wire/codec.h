@@ -24,6 +24,8 @@ std::size_t bytes_of(report_size const& r);
 
 /// In the report of a node, beside so many supplies. One with as many may lack some.
 std::size_t most_streams(std::size_t supplies);
+/// Whether one stream more, whatever it says, would have had room.
+bool has_room_left(report const& r, role sender);
 
 /// Replaces `out`. Values that the wire does not know are made to fit (rates cut, names shortened,
 /// bytes that are not printable shown as '?'), so decode() accepts what this wrote unless it is

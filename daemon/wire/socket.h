@@ -104,7 +104,8 @@ class child_socket {
   /// Next message of the parent, or none. What is malformed, not a parent's, or older than what was
   /// received before is left out and counted.
   virtual std::optional<std::pair<envelope, message>> receive() = 0;
-  /// False: not connected, the queue is full, or the message is too long.
+  /// False: not connected, the queue is full, or the message is too long for our role: maintain()
+  /// then says so, once a minute.
   virtual bool send(message const& m, std::uint64_t cycle) = 0;
   virtual std::uint64_t refused() const = 0;  // messages left out by receive()
 };

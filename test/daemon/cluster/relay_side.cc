@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cluster_world.h"
+#include "wire/codec.h"
 
 using namespace cluster_world;
 
@@ -137,6 +138,44 @@ TEST_CASE("relay: a node below one takes no job by what it says", "[cluster][rel
   CHECK(known.at(known.job_of(1), 0).nodes == 8);
   // It has four voices of eleven.
   for (unsigned i = 1; i < 8; ++i) CHECK(w.nodes[i]->jobs[0].allowed[0] >= 6 * k);
+}
+
+TEST_CASE("relay: children that name very many jobs cut off no other", "[cluster][relay]") {
+  shape s;
+  s.nodes = 20;
+  s.classes = {{{.weight = 1000}}};
+  world w(s, 5);
+  w.add_cluster();
+  unsigned const relay = w.add_relay(0);
+  for (unsigned i = 0; i < s.nodes; ++i) w.add_node(relay);
+  for (core::job_id job : {1, 2}) w.nodes[0]->add(job, 1, {500 * k});
+  w.nodes[0]->add(3, 1, {0});
+  bool const at_work = GENERATE(false, true);
+  w.each_report = [&](node& n, wire::report& r) {
+    if (&n == w.nodes[0].get() || r.same_streams) return;
+    for (std::uint64_t j = 1; j <= 1000; ++j) {
+      wire::stream_report& x = r.streams.emplace_back();
+      x.job.high = static_cast<std::uint64_t>(n.name[1]) << 8 | std::uint64_t(n.name.back());
+      x.job.low = j;
+      x.class_key = 1;
+      x.served = at_work ? 1 : 0;
+    }
+  };
+  w.run(2500 * ms);
+  station& at = *w.stations[relay];
+  at.up->lost_parent();
+  wire::report const& said = at.up->make_report(w.now);
+  std::vector<std::byte> bytes;
+  wire::encode({1, 1, 1}, said, bytes);
+  CHECK(bytes.size() <= wire::most_bytes);
+  CHECK(bytes.size() >= wire::most_bytes * 99 / 100);
+  auto const is_said = [&](core::job_id job) {
+    return std::ranges::count(said.streams, job, &wire::stream_report::job) == 1;
+  };
+  CHECK(is_said(1));
+  CHECK(is_said(2));
+  CHECK((at_work || is_said(3)));  // it is idle
+  CHECK(w.allowed(1, 0) + w.allowed(2, 0) >= 90 * k);
 }
 
 TEST_CASE("relay: without a parent it divides what its nodes own", "[cluster][relay]") {

@@ -220,11 +220,13 @@ TEST_CASE("roster: a job ends with its last stream, and not before", "[cluster][
 
 TEST_CASE("roster: a report without room for all its streams ends no job", "[cluster][roster]") {
   bench r;
+  bool const is_relay = GENERATE(false, true);
+  r.children[0].is_relay = is_relay;
   wire::report full;
   full.supplies = {7};
   full.lease.supply = {{}};
   core::job_id key;
-  while (full.streams.size() < wire::most_streams(1)) {
+  while (wire::has_room_left(full, is_relay ? wire::role::relay : wire::role::node)) {
     ++key.low;
     full.streams.emplace_back().job = key;
   }

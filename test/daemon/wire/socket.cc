@@ -77,6 +77,23 @@ TEST_CASE("wire: who has not said hello is told to", "[wire]") {
   CHECK(std::holds_alternative<wire::restart>(*again));
 }
 
+TEST_CASE("wire: what is too long for a role does not leave, and a line says so", "[wire]") {
+  wire::role const who = GENERATE(wire::role::node, wire::role::relay);
+  pair_of two;
+  auto const child = two.child();
+  REQUIRE(say(*child, *two.parent, hello_of("n1", who)));
+  wire::job_list l;
+  l.jobs.resize((who == wire::role::node ? wire::most_bytes_node : wire::most_bytes) / 136 + 1);
+  CHECK_FALSE(child->send(l, 1));
+  std::string line;
+  until([&] { return (line = child->maintain(boot_ns())).starts_with("not sent"); });
+  CHECK(line.find("a message of ") != std::string::npos);
+  CHECK_FALSE(child->send(l, 1));
+  CHECK(child->maintain(boot_ns()).empty());  // once a minute
+  l.jobs.resize(1);
+  CHECK(say(*child, *two.parent, l));
+}
+
 TEST_CASE("wire: a name belongs to its newest process", "[wire]") {
   pair_of two;
   auto const old = two.child(1);
