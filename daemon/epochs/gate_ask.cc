@@ -17,9 +17,14 @@ constexpr time_ns lost_ns = 5'000'000'000;       // not a word for so long
 constexpr time_ns find_us_ns = 10'000'000'000;   // children need it after our own start
 constexpr time_ns ask_again_ns = 1'000'000'000;  // a message may go with its connection
 constexpr char const* too_many = "the controller has too many gates to watch";
+constexpr char const* too_fast = "gates of the job come too fast, and take turns";
 constexpr char const* nobody_said = "nobody has said here that the job has epochs";
 constexpr std::size_t most_gates = 4096;                 // that are open
 constexpr std::size_t kept_for_others = most_gates / 8;  // for children that have none
+// Each gate is a message to all nodes of its job. As many as a child has places for may come at
+// once, then so many a second.
+constexpr time_ns places_anew_ns = 8'000'000'000;  // 32 gates a second of a node
+constexpr std::size_t busy_jobs = 4;               // of one child: more of them share
 
 }  // namespace
 
@@ -55,6 +60,8 @@ void gate_book::ask_above(std::uint32_t child, wire::gate_ask const& m, time_ns 
         std::ranges::count_if(routes_, [&](route const& r) { return r.child == child; });
     if (static_cast<std::size_t>(of_child) >= standing_[child].most().gates)
       return out_.push_back({child, wire::gate_open{m.gate, number(), EBUSY, too_many}});
+    if (!has_turn(child, m.job, now))
+      return out_.push_back({child, wire::gate_open{m.gate, number(), EBUSY, too_fast}});
     routes_.push_back({id, m.gate, child, now + m.patience_ns + remembered_ns});
   }
   out_.push_back({above, wire::gate_ask{id, m.job, m.patience_ns}});
@@ -70,6 +77,20 @@ bool gate_book::has_place(std::uint32_t child) const {
   }
   return of_child < standing_[child].most().gates &&
          open < (of_child == 0 ? most_gates : most_gates - kept_for_others);
+}
+
+/// Takes it, if the child may begin one more gate of the job now.
+bool gate_book::has_turn(std::uint32_t child, core::job_id job, time_ns now) {
+  standing& s = standing_[child];
+  row* const of = find_row(job, s.name);
+  std::size_t const burst = s.most().gates;
+  time_ns const each_ns = places_anew_ns / static_cast<time_ns>(burst);
+  time_ns const of_all_ns = each_ns / static_cast<time_ns>(busy_jobs);
+  if (!s.asks.has_one(now, of_all_ns, burst * busy_jobs)) return false;
+  if (of != nullptr && !of->asks.has_one(now, each_ns, burst)) return false;
+  s.asks.take(now, of_all_ns);
+  if (of != nullptr) of->asks.take(now, each_ns);
+  return true;
 }
 
 void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
@@ -89,9 +110,10 @@ void gate_book::ask(std::uint32_t child, wire::gate_ask const& m, time_ns now) {
   g.job = m.job;
   g.from = child;
   g.patience_ns = m.patience_ns;
-  if (has_place(child)) return begin(std::move(g), now);
-  g.error = EBUSY;
-  g.why = too_many;
+  bool const fits = has_place(child);
+  if (fits && has_turn(child, m.job, now)) return begin(std::move(g), now);
+  g.error = EBUSY;  // it is asked again
+  g.why = fits ? too_fast : too_many;
   answer(g);
 }
 

@@ -30,6 +30,15 @@ inline constexpr std::size_t most_gates_of_node = 256;
 /// too. 128 bits of BLAKE2b.
 wire::gate_id gate_of(std::string const& child, wire::gate_id const& id);
 
+/// A token bucket as one number: when it would be full again.
+struct ask_rate {
+  time_ns full_at = 0;
+  bool has_one(time_ns now, time_ns each_ns, std::size_t burst) const {
+    return full_at - now <= each_ns * (static_cast<time_ns>(burst) - 1);
+  }
+  void take(time_ns now, time_ns each_ns) { full_at = (full_at > now ? full_at : now) + each_ns; }
+};
+
 class gate_book {
  public:
   /// `number`: what a book that remembers nothing is called.
@@ -94,6 +103,7 @@ class gate_book {
     bool is_over = false;    // and nothing of the job is there any more
     bool is_passed = false;  // relay: that loss is among those of job_rows::boot
     std::set<std::string> told = {};  // askers, of that loss
+    ask_rate asks = {};               // for gates of the job
     void lose(char const* why);
   };
   struct job_rows {
@@ -125,6 +135,7 @@ class gate_book {
     std::map<core::job_id, bool> owed;  // to be told that it is in the book; true: out of it
     time_ns refused_at = 0;             // when that was said last
     std::size_t unwritten = 0;          // rows it has changed since, and is owed no word of
+    ask_rate asks = {};                 // for gates of all its jobs
     bounds most() const;
     void owe_nothing();
   };
@@ -186,6 +197,7 @@ class gate_book {
 
   void ask_above(std::uint32_t child, wire::gate_ask const& m, time_ns now);
   bool has_place(std::uint32_t child) const;
+  bool has_turn(std::uint32_t child, core::job_id job, time_ns now);
   bool is_silent(standing const* s, time_ns now) const;
 
   static constexpr time_ns remembered_ns = 60'000'000'000;     // who asked may ask again

@@ -475,7 +475,7 @@ TEST_CASE("gates: those of one node that have opened do not fill the book", "[ga
     d.ask(0, counter);
     d.done(0, counter);
     d.done(1, counter);
-    if (i % 100 == 0) d.pass(100 * ms, {0, 1});
+    d.pass(50 * ms, {0, 1});
     REQUIRE(d.answer()->error == 0);
   }
   d.ask(1, ++counter);
@@ -494,7 +494,7 @@ TEST_CASE("gates: those of one job that have failed do not shut the gates of oth
   for (int i = 0; i < 6000; ++i) {
     d.ask(0, ++counter);
     d.done(0, counter, EIO);
-    if (i % 100 == 0) d.pass(100 * ms, {0, 1});
+    d.pass(50 * ms, {0, 1});
     REQUIRE(d.answer()->error == EIO);
   }
   d.ask_for(other, 1, ++counter);
@@ -533,6 +533,7 @@ TEST_CASE("gates: a relay keeps no way back for what was answered", "[gates]") {
   d.settle();
   std::uint64_t counter = 0;
   auto const open = [&](std::uint32_t child) {
+    d.now += 40 * ms;
     d.ask(child, ++counter);
     d.book.above_open({d.id(counter), 8, 0, ""});
     d.settle();
