@@ -303,12 +303,14 @@ void parent::acknowledge(slot& x, holding const& h) {
   std::erase_if(x.older, [v](entry const& o) { return o.ver < v; });
 }
 
-// After a restart what children hold is what they were given before.
-void parent::learn(slot& x, total const& t, holding const& h, time_ns now) {
+// After a restart what children hold is what they were given before. All together never held more
+// than there is. Who comes when others have claimed that has his part of it for certain.
+void parent::learn(slot& x, total& t, holding const& h, time_ns now) {
   if (now >= start_ + set_.time.quiet_ns() || h.held == 0) return;
   if (x.newest.ver.incarnation != 0) return;
   rate const most = set_.relay ? most_rate : t.terms.pool + t.terms.most_lent;
-  append(x, std::min(h.held, over(most, t.led)), now + set_.time.ledger_ns(), now);
+  rate const part = most / ++t.claimers;
+  append(x, std::min(h.held, std::max(over(most, t.led), part)), now + set_.time.ledger_ns(), now);
 }
 
 // The report was certainly sent after what it echoes; on the child's clock it lends for M.
@@ -347,10 +349,29 @@ void parent::append(slot& x, rate value, time_ns end, time_ns now) {
   x.newest = {{incarnation_, ++counter_}, value, end, set_.relay && orphan_};
 }
 
+// What each may keep when all together claim to hold more than there is: somebody lies, and we do
+// not know who. The largest claims are cut alike, and a small one is not cut for them.
+rate parent::part_of_claims(unsigned supply, rate budget, time_ns now) const {
+  std::vector<rate> claims;
+  for (edge const& e : edges_) {
+    slot const& x = e.supply[supply];
+    if (rate const claim = cur_of(x, now) + left_of(x, now); claim != 0) claims.push_back(claim);
+  }
+  std::ranges::sort(claims);
+  std::size_t left = claims.size();
+  for (rate const claim : claims) {
+    if (claim > budget / left) return budget / left;
+    budget -= claim;
+    --left;
+  }
+  return most_rate;
+}
+
 // What former lives of the child may still use is part of what it is meant to have.
 // `v` is judged against the newest value issued, never against an older one that the ledger still
 // holds: the child may have given that up already and got a smaller one.
-given parent::give(slot& x, total& t, rate wanted, time_ns now) {
+given parent::give(slot& x, unsigned supply, rate wanted, time_ns now) {
+  total& t = totals_[supply];
   std::int64_t lease = lease_for(t, now);
   rate const cur = cur_of(x, now);
   rate const base = set_.obeys.judged_by_current ? cur : led_of(x, now);
@@ -363,7 +384,10 @@ given parent::give(slot& x, total& t, rate wanted, time_ns now) {
     v = is_quiet(now) || full ? cur : std::max(cur, std::min(v, room));
   }
   t.cut -= std::exchange(x.cut, 0);
-  v = std::min(v, over(budget, over(t.cur - x.cur + t.gone, t.cut)));
+  rate room = over(budget, over(t.cur - x.cur + t.gone, t.cut));
+  if (v > room && is_quiet(now))
+    room = std::max(room, over(part_of_claims(supply, budget, now), x.gone));
+  v = std::min(v, room);
   // Just restarted: those whose lends carry this renewal may not have reported yet.
   if (v < cur && is_quiet(now) && now < start_ + set_.time.silent_ns) return {};
   if (v == 0) lease = set_.time.lease_ns;
@@ -422,7 +446,7 @@ std::optional<grant> parent::answer(unsigned child, std::span<rate const> wanted
   refresh(now);
   for (std::size_t s = 0; s < e.supply.size(); ++s) {
     rate const want = s < wanted.size() ? wanted[s] : 0;
-    g.supply.push_back(give(e.supply[s], totals_[s], want, now));
+    g.supply.push_back(give(e.supply[s], static_cast<unsigned>(s), want, now));
   }
   return g;
 }

@@ -136,6 +136,7 @@ class parent {
     rate led = 0, cur = 0, lent = 0, gone = 0;
     rate cut = 0;
     std::uint32_t members = 0;
+    std::uint32_t claimers = 0;  // whose former grants were learnt
   };
 
   slot const* find(unsigned child, unsigned supply) const;
@@ -153,9 +154,10 @@ class parent {
   rate lent_to_us(unsigned supply, time_ns now, std::uint32_t& members) const;
   rate budget_of(total const& t, rate lent, std::uint32_t members, time_ns now) const;
   void acknowledge(slot& x, holding const& h);
-  void learn(slot& x, total const& t, holding const& h, time_ns now);
+  void learn(slot& x, total& t, holding const& h, time_ns now);
   void borrow(slot& x, total const& t, holding const& h, time_ns from);
-  given give(slot& x, total& t, rate wanted, time_ns now);
+  rate part_of_claims(unsigned supply, rate budget, time_ns now) const;
+  given give(slot& x, unsigned supply, rate wanted, time_ns now);
   std::int64_t lease_for(total const& t, time_ns now) const;
   void append(slot& x, rate value, time_ns end, time_ns now);
   bool holds_nothing(edge const& e, time_ns now) const;

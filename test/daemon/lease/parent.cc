@@ -87,6 +87,53 @@ TEST_CASE("an echo older than A is not believed", "[lease]") {
   CHECK(b.p.budget(0, b.now) == 0);
 }
 
+TEST_CASE("after a restart a child that claims all takes its part from others at most", "[lease]") {
+  bool const is_relay = GENERATE(false, true), lies = GENERATE(false, true);
+  bool const liar_first = GENERATE(false, true);
+  unsigned const lives = GENERATE(1u, 8u);
+  lease::parent::settings s;
+  s.relay = is_relay;
+  bench b(s, 2, 800, begin);  // with the escrow 1000
+  std::vector<node> small(4);
+  for (unsigned i = 0; i < 4; ++i) small[i] = {.id = 2 + i, .value = 50};
+  node honest{.id = 1, .value = 800}, liar{.id = 0};
+  std::uint64_t life = 1;
+  auto const lie = [&] {
+    lease::report r = b.report_of(liar);
+    r.child_incarnation = life < lives ? ++life : life;
+    r.supply[0].held = lies ? rate{1} << 52 : 0;
+    b.p.on_report(liar.id, r, b.now);
+    rate const w[] = {b.p.current(liar.id, 0, b.now)};
+    if (auto const g = b.p.answer(liar.id, w, b.now)) {
+      liar.t_parent = g->t_parent;
+      if (!g->supply.empty() && g->supply[0].ver.incarnation != 0)
+        liar.applied = g->supply[0].ver, liar.value = g->supply[0].value;
+    }
+  };
+  auto const renew = [&](node& n) {
+    b.p.on_report(n.id, b.report_of(n), b.now);
+    rate const w[] = {b.p.current(n.id, 0, b.now)};
+    auto const g = b.p.answer(n.id, w, b.now);
+    REQUIRE(g);
+    n.t_parent = g->t_parent;
+    if (!g->supply.empty() && g->supply[0].ver.incarnation != 0)
+      n.applied = g->supply[0].ver, n.value = g->supply[0].value;
+  };
+  for (; b.p.is_quiet(b.now); b.now += 100 * ms) {
+    if (is_relay) b.p.set_own(0, 1000, b.now + 1000 * ms);
+    if (liar_first) lie();
+    renew(honest);
+    for (node& n : small) renew(n);
+    if (!liar_first) lie();
+    CHECK(honest.value >= (lies ? 400 : 800));
+    for (node const& n : small) CHECK(n.value == 50);
+  }
+  rate sum = b.p.current(0, 0, b.now);
+  CHECK(sum <= (lies ? 400 : 0));
+  for (unsigned i = 1; i < 6; ++i) sum += b.p.current(i, 0, b.now);
+  CHECK(sum <= 1000);
+}
+
 TEST_CASE("escrow counts while it is lent for longer than a grant", "[lease]") {
   bench b({}, 2, 0);
   node n{0};
