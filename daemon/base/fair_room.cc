@@ -21,11 +21,10 @@ std::size_t part_of_each(std::vector<owner_wishes> const& all, std::size_t room)
   std::vector<std::size_t> totals;
   for (owner_wishes const& o : all) totals.push_back(o.total);
   std::ranges::sort(totals);
-  std::size_t left = totals.size();
-  for (std::size_t const total : totals) {
-    if (total > room / left) return room / left;
-    room -= total;
-    --left;
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    std::size_t const part = room / (totals.size() - i);
+    if (totals[i] > part) return part;
+    room -= totals[i];
   }
   return totals.empty() ? 0 : totals.back();
 }
