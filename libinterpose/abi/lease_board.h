@@ -10,8 +10,10 @@
 //   held -> broken (keeper: somebody opens the file) -> free (stage)
 //   asked or held -> ended (stage) -> free (keeper, when its descriptor is closed)
 //
-// A row is one word, so who dies leaves nothing half-said. The stage believes a row when, in this
-// order: the keeper is alive, its word is fresh, and the row is the one it remembers.
+// Of a write lease ended becomes broken, and the stage looks at what was written before it is free.
+// What a dead process left, the keeper frees. A row is one word, so who dies leaves nothing
+// half-said. The stage believes a row when, in this order: the keeper is alive, its word is fresh,
+// and the row is the one it remembers.
 #pragma once
 
 #include <atomic>
@@ -50,8 +52,8 @@ struct lease_head {
   // closes what that had open.
   std::atomic<std::uint32_t> keeper;
   std::atomic<std::uint32_t> bell;           // a futex; grows when there is something to do
-  std::atomic<std::uint32_t> trusted_until;  // keeper; a coarse_tick(): the kernel ends no lease
-                                             // before, which is not heard of
+  std::atomic<std::uint32_t> trusted_until;  // keeper; a coarse_tick(): until then the kernel ends
+                                             // no lease that the keeper has not heard of
   std::uint32_t targets;                     // creator; bit t: it is for files of target t
   std::atomic<std::uint64_t> pid_space;      // keeper; inode of its pid namespace: in others a row
                                              // would name somebody else
@@ -65,6 +67,8 @@ struct alignas(64) lease_board {
 };
 
 inline constexpr std::uint32_t keeper_died = 0x4000'0000;  // FUTEX_OWNER_DIED
+// A stage has done the work of dead keepers, and nobody follows them any more.
+inline constexpr std::uint32_t keepers_gone = keeper_died | 1;
 
 /// CLOCK_MONOTONIC in eighths of a second, the last of which is a little shorter.
 constexpr std::uint32_t coarse_tick_of(std::int64_t s, std::int64_t ns) {

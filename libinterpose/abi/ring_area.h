@@ -21,7 +21,7 @@ inline constexpr std::uint32_t rings_layout_version = 1;
 /// What a keeper says before it writes to a file, so that its successor knows how far it came.
 struct write_begun {
   std::atomic<std::uint32_t> bytes;  // 0: none is under way; last, and first to go
-  std::atomic<std::uint32_t> unused;
+  std::uint32_t pad;
   std::atomic<std::uint64_t> ring_begin;  // before it
   std::atomic<std::uint64_t> file_end;    // where the file, or its position if not appended, was
 };
@@ -32,10 +32,10 @@ struct ring_header {
   std::uint32_t owner_uid;                // creator
   std::uint64_t total_bytes;              // creator; size of the file
   std::uint32_t ring_bytes;               // creator; sizeof each
-  std::atomic<std::uint32_t> is_asleep;   // keeper; 1: it wants the bell for the first byte
-  std::atomic<std::uint32_t> house;       // keeper; one that follows a dead one leaves it
-  std::atomic<std::uint32_t> successor;   // keeper; the process that follows when it dies
-  std::atomic<std::uint32_t> is_ending;   // `sluice run`: let all go, and end
+  std::atomic<std::uint32_t> is_asleep;   // keeper; 1: no ring has bytes, and it wants the bell for
+                                          // the first
+  std::atomic<std::uint32_t> house;       // the first keeper of those that follow one another: what
+                                          // they hold no other house has
 };
 
 struct ring_area {

@@ -7,7 +7,8 @@
 // thread copies at a time: who finds it taken shuts the ring, and makes his write himself. `end`
 // has a generation, so what somebody was just copying never counts in a ring that was shut.
 // What stays true: bytes are in the ring for as long as their writer was told so and the file lacks
-// them, in the order in which writers were told. A ring that is taken for good is not opened again.
+// them, in the order in which writers were told. A ring that is taken is not opened again as long
+// as its process lives.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@
 
 namespace sluice::core {
 
-/// In memory that two processes share; all of it may be garbage for who does not trust the other.
+/// In memory that two processes share; to whoever does not trust the other all of it may be
+/// garbage.
 struct ring {
   static constexpr std::uint32_t room = 256 << 10;
 
@@ -77,12 +79,15 @@ inline void shut(ring& r) {
 
 /// Keeper, of one that is shut and not taken: empty.
 inline void open(ring& r) {
+  // Who is killed in here leaves one that is empty.
+  std::uint64_t const generation = (ring_end::next_of(r.end.load()) >> 48) << 48;
+  r.end.store(generation | ring_end::is_shut);
   r.begin.store(0);
   r.flushes.store(0);
   r.error.store(0);
   r.calls.store(0);
   r.wants_all.store(0);
-  r.end.store((ring_end::next_of(r.end.load()) >> 48) << 48);
+  r.end.store(generation);
 }
 
 inline std::uint64_t bytes_in(ring const& r) { return ring_end::bytes_of(r.end.load()); }

@@ -114,8 +114,12 @@ bool is_held_elsewhere(slot const* own, int fd, file const& f) {
 }
 
 bool has_rings() {
-  return loaded::find_next(
-             {"io_uring_queue_init", loaded::hash_of("io_uring_queue_init"), nullptr}) != nullptr;
+  constexpr loaded::symbol begins[] = {
+      {"io_uring_queue_init", loaded::hash_of("io_uring_queue_init"), nullptr},
+      {"io_submit", loaded::hash_of("io_submit"), nullptr}};
+  for (loaded::symbol const& one : begins)
+    if (loaded::find_next(one) != nullptr) return true;
+  return false;
 }
 
 bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for) {
@@ -183,7 +187,8 @@ flushed flush_locked(slot& s, int fd, amount how) {
 void pay(flushed const& f) {
   count(abi::gather::writes, f.calls);
   if (f.out.bytes == 0 && f.out.error == 0) return;
-  count(f.out.error == 0 ? abi::gather::flushes : abi::gather::failures, f.writes);
+  count(abi::gather::failures, f.out.error != 0 ? 1 : 0);
+  count(abi::gather::flushes, f.out.error != 0 && f.writes != 0 ? f.writes - 1 : f.writes);
   count(abi::gather::bytes, f.out.bytes);
   for (unsigned n = 0; n < f.writes; ++n) {
     std::uint64_t const bytes = n == 0 ? f.out.bytes : 0;
@@ -502,14 +507,6 @@ bool has_write_lease(int fd) {
   return false;
 }
 
-void mind_open(place const& where) {
-  if (!has_any() || where.kind == place_kind::nothing) return;
-  if (is_descriptor(where))
-    mind(where);
-  else
-    write_all_out(false);
-}
-
 bool mind(place const& where, bool only_asks) {
   if (!has_any() || where.kind == place_kind::nothing) return false;
   if (!is_descriptor(where)) {
@@ -522,14 +519,12 @@ bool mind(place const& where, bool only_asks) {
   return false;
 }
 
-void write_all_out(bool with_rings) {
+void write_all_out() {
   if (!has_any()) return;
-  auto const is_wanted = [&](slot const& s) {
-    return s.is_for == use::gather || (with_rings && s.is_for == use::strict);
-  };
-  for (slot& s : mine->of)
-    if (int const fd = s.fd_after.load() - 1; fd >= 0 && is_wanted(s) && has_any_left(s))
-      flush(s, fd, amount::all);
+  for (slot& s : mine->of) {
+    int const fd = s.fd_after.load() - 1;
+    if (fd >= 0 && s.is_for != use::read && has_any_left(s)) flush(s, fd, amount::all);
+  }
 }
 
 bool let_all_go() {

@@ -48,12 +48,10 @@ void end_for_good();
 /// Before a call that works on this place. True: the descriptor was held, and is no more; the call
 /// begins anew, for it is to be metered. `only_asks`: it neither reads, writes nor moves.
 bool mind(place const& where, bool only_asks = false);
-/// The same before an open, which finds strict ones by itself: the kernel has a lease for them.
-void mind_open(place const& where);
 /// A keeper has a write lease for it, or may have.
 bool has_write_lease(int fd);
-/// Before a call that may be about any file: they stay held. `with_rings`: strict ones, too.
-void write_all_out(bool with_rings = true);
+/// Before a call that may be about any file: they stay held.
+void write_all_out();
 /// Before a call about which nothing is known. True: some were held.
 bool let_all_go();
 /// Before a call that gives descriptors to another process: none that is open now is held again.

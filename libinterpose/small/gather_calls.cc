@@ -138,7 +138,7 @@ namespace {
   ret sym params { return mind(where) ? slow::sym args : next::sym args; }
 #define OPENS(sym, ret, params, args, o, where, makes, point)              \
   ret sym params {                                                         \
-    mind_open(where);                                                      \
+    mind(where);                                                           \
     std::uint64_t const opening = before_open();                           \
     ret r = next::sym args;                                                \
     for (unsigned n = 0; r < 0 && meets_lease(n); ++n) r = next::sym args; \

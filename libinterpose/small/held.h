@@ -46,13 +46,13 @@ struct alignas(64) slot {
 
   std::uint32_t room_bytes;
   use is_for;
-  unsigned reads;            // read: so many were answered; strict: so many writes were accepted
-  std::uint64_t lease_word;  // its row, as long as the lease is held
-  std::uint32_t keeper;      // who holds it; strict: his house
-  unsigned lease;
-  std::uint64_t paid_bytes;    // strict: of the ring's
-  std::uint32_t paid_flushes;  // strict: of the ring's; also read without the lock
-  std::uint32_t paused_at;     // strict: so many writes were accepted when it paused last
+  unsigned calls;               // so many reads were answered, or writes accepted
+  std::uint64_t lease_word;     // its row, as long as the lease is held
+  std::uint64_t paid_bytes;     // strict: of the ring's
+  std::uint32_t holder;         // read: the keeper; strict: the house of the keepers
+  std::uint32_t paused_at;      // strict: so many writes were accepted when it paused last
+  std::atomic<unsigned> lease;  // this and the next also read without the lock
+  std::atomic<std::uint32_t> paid_flushes;  // strict: of the ring's
 };
 
 struct state {
@@ -156,8 +156,8 @@ bool is_held_elsewhere(slot const* own, int fd, file const& f);
 /// The number is still of the file for which it was held. Else libc gave it away, and nobody saw
 /// it.
 bool is_still(slot const& s, int fd);
-/// The program was linked with liburing, which reads and writes without libc: it would see nothing
-/// of what waits.
+/// The program was linked with liburing or libaio, which read and write without libc: they would
+/// see nothing of what waits.
 bool has_rings();
 /// With the lock: the slot holds it from now on, with room, and nothing in it. False: it cannot.
 bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for);

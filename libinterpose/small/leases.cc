@@ -23,15 +23,6 @@ struct claimed {
   std::uint64_t word = 0;
 };
 
-/// One whose ring somebody of this process still fills, for all we know, is nobody's.
-bool may_be_claimed(unsigned lease, std::uint64_t word) {
-  if (kind_of(lease) == lease_kind::read) return abi::state_of(word) == lease_state::free;
-  bool const is_taken = set->rings->ring[lease - abi::read_leases].is_taken.load() != 0;
-  bool const is_own = abi::pid_of(word) == stage.fork_page->pid;
-  lease_state const s = abi::state_of(word);
-  return !is_taken && (s == lease_state::free || (s == lease_state::broken && is_own));
-}
-
 /// A row that nobody has. None: all are taken, or nobody keeps them.
 claimed claim_row(int fd, lease_kind kind) {
   std::uint32_t const pid = stage.fork_page->pid;
@@ -45,7 +36,7 @@ claimed claim_row(int fd, lease_kind kind) {
   for (unsigned i = 0; i < rows; ++i) {
     unsigned const lease = first + (pid + static_cast<unsigned>(fd) + i) % rows;
     std::uint64_t seen = row_of(lease).word.load();
-    if (!may_be_claimed(lease, seen)) continue;
+    if (abi::state_of(seen) != lease_state::free) continue;
     std::uint64_t const word = abi::lease_word(pid, static_cast<unsigned>(fd),
                                                abi::count_of(seen) + 1, lease_state::asked);
     if (row_of(lease).word.compare_exchange_strong(seen, word)) return {true, lease, word};

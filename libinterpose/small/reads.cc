@@ -31,7 +31,7 @@ void count(abi::buffer what, std::uint64_t n) {
 /// In this order: see lease_board.h.
 bool is_leased(slot const& s) {
   abi::lease_head const& h = set->reads->head;
-  return h.keeper.load(std::memory_order_acquire) == s.keeper && abi::is_kept(h, coarse_tick()) &&
+  return h.keeper.load(std::memory_order_acquire) == s.holder && abi::is_kept(h, coarse_tick()) &&
          row_of(s.lease).word.load(std::memory_order_acquire) == s.lease_word;
 }
 
@@ -61,7 +61,7 @@ bool copy_out(slot& s, void* to, char const* from, std::size_t size) {
 
 void note_answered(slot& s, core::gathered::contents const& was) {
   count(abi::buffer::reads, was.calls);
-  s.reads += was.calls;
+  s.calls += was.calls;
   s.at += was.bytes;
 }
 
@@ -148,8 +148,8 @@ bool begin_reading(slot& s, int fd, unsigned lease, std::uint64_t word) {
   bool const is_its = row.device.load() == f.device && row.inode.load() == f.inode;
   long const at = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   if (!is_its || at < 0 || !begin_to_hold(s, fd, f, entry, use::read)) return false;
-  s.at = at, s.reads = 0;
-  s.lease = lease, s.keeper = keeper;
+  s.at = at, s.calls = 0;
+  s.lease = lease, s.holder = keeper;
   s.lease_word = abi::with(word, abi::lease_state::held);
   s.bytes.open(0, 0);
   return true;
@@ -170,7 +170,7 @@ void look_at_asked(int fd, asked_row const& a) {
 void end_reading(slot& s, int fd, core::gathered::contents const& was) {
   note_answered(s, was);
   if (is_still(s, fd)) sys::call(SYS_lseek, fd, static_cast<long>(s.at), SEEK_SET);
-  learn(lease_kind::read, s.reads);
+  learn(lease_kind::read, s.calls);
   release(s, fd, 0);
   end_read_lease(s.lease, s.lease_word);
 }

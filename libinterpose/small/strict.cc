@@ -30,7 +30,9 @@ constexpr std::int64_t look_ns = 50'000'000;        // between two looks at who 
 constexpr std::int64_t give_up_ns = 1'000'000'000;  // a successor is there in milliseconds
 constexpr std::uint32_t wake_at = core::ring::room / 2;
 
-core::ring& ring_of(unsigned lease) { return set->rings->ring[lease - abi::read_leases]; }
+core::ring& ring_of(unsigned lease) {
+  return set->rings->ring[(lease - abi::read_leases) % abi::write_leases];
+}
 abi::lease_head& head() { return head_of(lease_kind::write); }
 
 lease_state state_now(unsigned lease, std::uint64_t word) {
@@ -45,15 +47,16 @@ bool is_served(std::uint32_t house) {
   return keeper != 0 && (keeper & abi::keeper_died) == 0 && set->rings->head.house.load() == house;
 }
 
-/// They hear of no lease any more, and the kernel lets whoever opens the file read on. Where they
-/// are stopped and not dead, they would write when they go on. Their pids are of our namespace.
-void end_keepers() {
-  for (std::uint32_t const pid : {head().keeper.load(), set->rings->head.successor.load()})
-    if (pid != 0 && (pid & abi::keeper_died) == 0)
-      sys::call(SYS_kill, static_cast<long>(pid), SIGKILL);
+/// He hears of no lease any more, and the kernel lets whoever opens the file read on. If he is
+/// stopped and not dead, he would write when he goes on. His pid is of our namespace.
+void end_keeper() {
+  std::uint32_t const pid = head().keeper.load();
+  if (pid != 0 && (pid & abi::keeper_died) == 0)
+    sys::call(SYS_kill, static_cast<long>(pid), SIGKILL);
 }
 
-/// False: nobody is going to do it. Nothing is held meanwhile that a handler could need.
+/// False: nobody is going to do it. The caller may hold the lock of a slot; signals are blocked
+/// then.
 template <class Done>
 bool await(core::ring& r, std::uint32_t house, Done const& is_done) {
   ring_bell(head());
@@ -66,7 +69,7 @@ bool await(core::ring& r, std::uint32_t house, Done const& is_done) {
     else if (gone_ns == 0)
       gone_ns = now;
     if (gone_ns != 0 && now - gone_ns > give_up_ns) return is_done();
-    if (gone_ns == 0 && !abi::is_kept(head(), coarse_tick())) end_keepers();
+    if (gone_ns == 0 && !abi::is_kept(head(), coarse_tick())) end_keeper();
     sys::futex_wait(&r.moves, seen, now + look_ns, ~0u);
   }
 }
@@ -79,9 +82,11 @@ std::uint64_t end_of(int fd) {
 }
 
 /// What both keepers have left. One that was only stopped finds that it serves no more.
-void do_their_work(int fd, unsigned lease, std::uint64_t word) {
-  std::uint32_t dead = head().keeper.load();
-  if ((dead & abi::keeper_died) != 0 && !head().keeper.compare_exchange_strong(dead, 0)) return;
+void do_their_work(int fd, unsigned lease, std::uint64_t word, std::uint32_t house) {
+  std::uint32_t dead = abi::keeper_died;
+  if (!head().keeper.compare_exchange_strong(dead, abi::keepers_gone) &&
+      dead != abi::keepers_gone && is_served(house))
+    return;
   std::uint64_t held = abi::with(word, lease_state::held);
   abi::lease_row& row = row_of(lease);
   if (!row.word.compare_exchange_strong(held, abi::with(word, lease_state::broken))) {
@@ -91,9 +96,10 @@ void do_their_work(int fd, unsigned lease, std::uint64_t word) {
   core::ring& r = ring_of(lease);
   abi::write_begun& begun = set->rings->begun[lease - abi::read_leases];
   std::uint64_t at = r.begin.load();
-  if (begun.bytes.load() != 0) at = begun.ring_begin.load() + end_of(fd) - begun.file_end.load();
+  if (std::uint64_t const most = begun.bytes.load(); most != 0)
+    at = begun.ring_begin.load() + std::min(end_of(fd) - begun.file_end.load(), most);
   begun.bytes.store(0);
-  int error = 0;
+  auto error = static_cast<int>(r.error.load());  // of an earlier one: the rest is lost already
   for (std::uint64_t const end = core::bytes_in(r); at < end && error == 0;) {
     std::uint64_t const from = at % core::ring::room;
     sent const s = send(fd, r.bytes + from, std::min(end - at, core::ring::room - from));
@@ -128,7 +134,7 @@ void end_row(int fd, unsigned lease, std::uint64_t word, std::uint32_t house) {
     if (row.word.compare_exchange_weak(seen, abi::with(seen, lease_state::ended))) break;
   }
   auto const is_over = [&] { return state_now(lease, word) != lease_state::ended; };
-  while (!is_over() && !await(r, house, is_over)) do_their_work(fd, lease, word);
+  while (!is_over() && !await(r, house, is_over)) do_their_work(fd, lease, word, house);
 }
 
 /// What the keeper has written since it was last asked.
@@ -138,8 +144,8 @@ flushed collect(slot& s, core::ring const& r) {
   std::uint32_t const flushes = r.flushes.load(), calls = r.calls.load();
   f.out = {begin - s.paid_bytes, static_cast<int>(r.error.load())};
   f.writes = flushes - s.paid_flushes;
-  f.calls = calls - s.reads;
-  s.paid_bytes = begin, s.paid_flushes = flushes, s.reads = calls;
+  f.calls = calls - s.calls;
+  s.paid_bytes = begin, s.paid_flushes = flushes, s.calls = calls;
   return f;
 }
 
@@ -155,7 +161,7 @@ void settle(slot& s, int fd, core::ring const& r) {
   {
     undisturbed const quiet;
     locked const alone(s.lock);
-    if (s.fd_after.load() != fd + 1 || s.is_for != use::strict) return;
+    if (s.fd_after.load() != fd + 1 || s.is_for != use::strict || &ring_of(s.lease) != &r) return;
     f = collect(s, r);
     f.out.error = 0;  // it is told when the row ends
   }
@@ -167,7 +173,7 @@ bool make_room(slot& s, core::ring& r, std::uint32_t size) {
   auto const is_there = [&] {
     return core::is_shut(r) || core::bytes_in(r) + size <= r.begin.load() + r.room;
   };
-  return await(r, s.keeper, is_there) && !core::is_shut(r);
+  return await(r, s.holder, is_there) && !core::is_shut(r);
 }
 
 abi::gather look(int fd) {
@@ -199,8 +205,8 @@ bool begin_writing(slot& s, int fd, asked_row const& a) {
   abi::lease_row const& row = row_of(a.lease);
   if (row.device.load() != f.device || row.inode.load() != f.inode) return false;
   s.lease = a.lease, s.lease_word = abi::with(a.word, lease_state::held);
-  s.keeper = set->rings->head.house.load();
-  s.reads = 0, s.paid_bytes = 0, s.paid_flushes = 0, s.paused_at = 0;
+  s.holder = set->rings->head.house.load();
+  s.calls = 0, s.paid_bytes = 0, s.paid_flushes = 0, s.paused_at = 0;
   return begin_to_hold(s, fd, f, entry, use::strict);
 }
 
@@ -237,30 +243,34 @@ flushed flush_ring(slot& s, int fd, amount how) {
     auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
     unsigned const calls = r.calls.load();
     r.wants_all.store(1);
-    is_end = !await(r, s.keeper, is_written) || core::is_shut(r) || is_vain(s, calls - s.paused_at);
+    is_end = !await(r, s.holder, is_written) || core::is_shut(r) || is_vain(s, calls - s.paused_at);
     s.paused_at = calls;
     if (is_end) habit_of(fd).pause();
   }
   if (is_end) {
     core::shut(r);
-    end_row(fd, s.lease, s.lease_word, s.keeper);
+    end_row(fd, s.lease, s.lease_word, s.holder);
   }
   flushed const f = collect(s, r);
   if (!is_end) return f;
-  learn(lease_kind::write, s.reads);
+  learn(lease_kind::write, s.calls);
   release(s, fd, f.out.error);
   free_row(s.lease, s.lease_word);
   return f;
 }
 
 bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
-  core::ring& r = ring_of(s.lease);
+  unsigned const lease = s.lease;
+  core::ring& r = ring_of(lease);
   auto const n = static_cast<std::uint32_t>(size);
+  // It may have been let go meanwhile, and held anew with another ring. As long as one is taken it
+  // is nobody else's.
   auto const put = [&](std::uint32_t to, std::uint32_t at, std::uint32_t bytes) {
-    return s.fd_after.load(std::memory_order_relaxed) == fd + 1 &&
+    return s.fd_after.load(std::memory_order_relaxed) == fd + 1 && s.lease == lease &&
            copy(s, r.bytes + to, static_cast<char const*>(from) + at, bytes);
   };
-  for (bool fits = size <= core::most_strict_piece && is_served(s.keeper); fits;) {
+  bool const is_kept = is_served(s.holder) && abi::is_kept(head(), coarse_tick());
+  for (bool fits = size <= core::most_strict_piece && is_kept; fits;) {
     core::added const a = core::add(r, n, put);
     if (a == core::added::yes) {
       std::uint64_t const waiting = core::bytes_in(r) - r.begin.load(std::memory_order_relaxed);

@@ -3,7 +3,8 @@
 """What do hints to the kernel bring a program that works in small pieces, a target that is
 close-to-open, and small reads that are answered from memory? One unmodified program (pieces.cc)
 overwrites a file, or reads it at equal distances, natively and below `sluice run --small hints`, in
-turns; it writes new files natively and where small writes are gathered; it reads whole files, and
+turns; it writes new files natively, where small writes are gathered, and below `sluice run --small
+strict`; it reads whole files, and
 their beginnings, natively and below `sluice run --small reads`. Cold: nothing of the file is cached
 at the beginning.
 """
@@ -25,7 +26,7 @@ SHORT = (20, 40, 50, 100, 200, 1000)
 BUFFERED = (8, 64, 512, 1024, 4096)
 PARTS = (20, 50, 200, 1000, 10_000)
 WAYS = {"native": [], "hints": ["--small", "hints"], "gathered": ["--policy", "policy.json"],
-        "buffered": ["--small", "reads"]}
+        "buffered": ["--small", "reads"], "strict": ["--small", "strict"]}
 
 
 def run(way, what, path, by, size, cold=False, policy=None):
@@ -76,14 +77,14 @@ def on_fuse(scratch):
             subprocess.run(["umount", here], check=False)
 
 
-def gathered(folder, name, rounds, writes):
-    """Writes of a new file, its close included, and short files."""
+def gathered(folder, name, rounds, writes, held="gathered"):
+    """Writes of a new file, its close included, and short files; `held`: the other way."""
     policy = os.path.join(folder, "policy.json")
     with open(policy, "w") as f:
         json.dump({"targets": {"here": {"path": folder, "small": "close-to-open"}}}, f)
 
     def both(what, path, by, size):
-        seen = {"native": [], "gathered": []}
+        seen = {"native": [], held: []}
         for _ in range(rounds):
             for way, to in seen.items():
                 if what == "write" and os.path.exists(path):
@@ -93,22 +94,22 @@ def gathered(folder, name, rounds, writes):
 
     rows = {"writes": {}, "files": {}}
     print(f"\n{name}: writes of a new file and its close\n{'bytes':>8} {'native, ns':>12} "
-          f"{'gathered, ns':>13} {'gain':>8}")
+          f"{held + ', ns':>13} {'gain':>8}")
     path = os.path.join(folder, "file")
     for by in GATHERED:
         rates = both("write", path, by, min(writes, (256 << 20) // by) * by)
         ns = {way: by / rate * 1e3 for way, rate in rates.items()}
         rows["writes"][by] = ns
-        print(f"{by:8} {ns['native']:12.1f} {ns['gathered']:13.1f} "
-              f"{ns['native'] / ns['gathered']:7.1f}x", flush=True)
+        print(f"{by:8} {ns['native']:12.1f} {ns[held]:13.1f} "
+              f"{ns['native'] / ns[held]:7.1f}x", flush=True)
     print(f"{name}: new files of so many writes of 64 bytes\n{'writes':>8} {'native, us':>12} "
-          f"{'gathered, us':>13} {'gain':>8}")
+          f"{held + ', us':>13} {'gain':>8}")
     os.mkdir(os.path.join(folder, "files"))
     for by in SHORT:
         us = both("files", os.path.join(folder, "files"), by, max(writes // by // 10, 20))
         rows["files"][by] = us
-        print(f"{by:8} {us['native']:12.1f} {us['gathered']:13.1f} "
-              f"{us['native'] / us['gathered']:7.2f}x", flush=True)
+        print(f"{by:8} {us['native']:12.1f} {us[held]:13.1f} "
+              f"{us['native'] / us[held]:7.2f}x", flush=True)
     return rows
 
 
@@ -176,6 +177,14 @@ def gathered_everywhere(options):
     return rows
 
 
+def strict_everywhere(options):
+    rows = {}
+    for name, at in (("tmpfs", "/dev/shm"), ("ext4", options.scratch)):
+        with Scratch(at) as scratch:
+            rows[name] = gathered(scratch, name, options.rounds, 400_000, "strict")
+    return rows
+
+
 def buffered_everywhere(options):
     rows = {}
     for name, at in (("tmpfs", "/dev/shm"), ("ext4", options.scratch)):
@@ -222,7 +231,8 @@ def table(head, columns, sizes, one_round, rounds, is_rate):
     return rows
 
 
-PARTS_OF_IT = {"hints": hinted, "gathered": gathered_everywhere, "buffered": buffered_everywhere}
+PARTS_OF_IT = {"hints": hinted, "gathered": gathered_everywhere, "buffered": buffered_everywhere,
+               "strict": strict_everywhere}
 
 
 def main():
@@ -230,7 +240,7 @@ def main():
     p.add_argument("--scratch", default=os.path.join(BUILD, "bench"), help="on a real disk")
     p.add_argument("--mib", type=int, default=32, help="size of the file that is written")
     p.add_argument("--rounds", type=int, default=7)
-    p.add_argument("--only", choices=["hints", "gathered", "buffered"], help="one part of it")
+    p.add_argument("--only", choices=list(PARTS_OF_IT), help="one part of it")
     p.add_argument("--json", help="write all figures there")
     options = p.parse_args()
     need_stage()

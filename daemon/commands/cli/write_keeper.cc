@@ -41,24 +41,26 @@ namespace {
 
 using abi::lease_state;
 
-constexpr std::int64_t tick_ns = 4'000'000;          // bytes wait for so long
+constexpr std::int64_t tick_length_ns = 4'000'000;   // bytes wait for so long
 constexpr std::int64_t beat_ns = second_ns;          // between two looks of who has nothing to do
 constexpr std::int64_t patience_ns = 3 * second_ns;  // with one that does not look
-constexpr off_t aside_bytes = 2 * core::ring::room;  // of each file system, for each row
+constexpr off_t aside_bytes = 2 * core::ring::room;  // for each row, on its file system
 // Where less is left, the program is to be told at the very write that nothing is.
 constexpr std::uint64_t roomy_bytes = 64 << 20, scarce_bytes = 16 << 20;
+// No file system that we serve takes less in a file; its end is told at the very write, too.
+constexpr std::uint64_t longest_file = std::uint64_t{1} << 40;
 
 /// What both processes know of a row. They have one table of descriptors.
 struct kept_file {
-  int fd, process;          // of the program; -1: none
-  int aside;                // a file without a name that keeps room, for when there is no other
-  std::uint64_t word;       // the row, `held`
-  std::int64_t waiting_ns;  // since when it has bytes; 0: it has none
+  int fd, process;     // of the program; -1: none
+  int aside;           // a file without a name that keeps room, for when there is no other
+  std::uint64_t word;  // the row, `held`
 };
 
 struct book {
   kept_file of[abi::write_leases];
   std::atomic<std::uint32_t> beats;  // worker
+  int watched;                       // by who follows: the worker, as a process; -1: it is not yet
 };
 
 abi::lease_head* bell_of = nullptr;
@@ -116,7 +118,7 @@ class worker {
          !head_.keeper.compare_exchange_strong(none, static_cast<std::uint32_t>(getpid()));
          none = 0) {
       if (is_end_of(until_closed_)) _exit(0);
-      wait_on(head_.keeper, none, beat_ns / 2);
+      wait_on(head_.keeper, none, beat_ns / 20);
     }
     head_.pid_space.store(segment::own_pid_space());
     area_.head.house.store(static_cast<std::uint32_t>(getpid()));
@@ -131,18 +133,13 @@ class worker {
       book_.beats.fetch_add(1);
       std::int64_t const before_ns = steady_ns();
       bool const is_ending = is_end_of(until_closed_);
-      bool has_file = false;
-      std::int64_t due_ns = before_ns + beat_ns;
-      for (unsigned i = 0; i < abi::write_leases; ++i) {
-        look_at(i, is_ending);
-        kept_file const& k = book_.of[i];
-        has_file |= k.fd >= 0;
-        if (k.waiting_ns != 0) due_ns = std::min(due_ns, k.waiting_ns + tick_ns);
-      }
-      if (is_ending && !has_file) end();
+      bool const is_tick = tick_ns_ != 0 && before_ns >= tick_ns_;
+      if (is_tick) tick_ns_ = 0;
+      for (unsigned i = 0; i < abi::write_leases; ++i) look_at(i, is_ending, is_tick);
+      if (is_ending && !has_any()) end();
       head_.trusted_until.store(trusted_until(before_ns, break_time()));
       follow_follower();
-      rest(seen, due_ns);
+      rest(seen);
     }
   }
 
@@ -159,14 +156,25 @@ class worker {
     _exit(0);
   }
 
-  /// The first byte in any ring ends it.
-  void rest(std::uint32_t seen, std::int64_t due_ns) {
-    area_.head.is_asleep.store(1);
-    bool has_news = false;
+  bool has_any() const {
+    return std::any_of(std::begin(book_.of), std::end(book_.of),
+                       [](kept_file const& k) { return k.fd >= 0; });
+  }
+  bool is_any_waiting() {
     for (unsigned i = 0; i < abi::write_leases; ++i)
-      has_news |= book_.of[i].fd >= 0 && book_.of[i].waiting_ns == 0 && is_waiting(i);
-    std::int64_t const left_ns = due_ns - steady_ns();
-    if (!has_news && left_ns > 0) wait_on(head_.bell, seen, left_ns);
+      if (book_.of[i].fd >= 0 && is_waiting(i)) return true;
+    return false;
+  }
+
+  /// Until the next tick where bytes wait; else the first byte in any ring ends it.
+  void rest(std::uint32_t seen) {
+    if (tick_ns_ == 0) area_.head.is_asleep.store(1);
+    bool const is_waiting = is_any_waiting();
+    std::int64_t const now_ns = steady_ns();
+    if (is_waiting && tick_ns_ == 0) tick_ns_ = now_ns + tick_length_ns;
+    if (is_waiting) area_.head.is_asleep.store(0);
+    std::int64_t const left_ns = tick_ns_ != 0 ? tick_ns_ - now_ns : beat_ns;
+    if (left_ns > 0) wait_on(head_.bell, seen, left_ns);
     area_.head.is_asleep.store(0);
   }
 
@@ -183,7 +191,7 @@ class worker {
     tell(i);
   }
 
-  void look_at(unsigned i, bool is_ending) {
+  void look_at(unsigned i, bool is_ending, bool is_tick) {
     abi::lease_row& at = area_.board.of[i];
     kept_file& k = book_.of[i];
     std::uint64_t const word = at.word.load();
@@ -191,26 +199,34 @@ class worker {
     if (state == lease_state::asked)
       settle(i, word, !is_ending && grant(i, word) ? lease_state::held : lease_state::refused);
     bool const is_over = state == lease_state::broken || state == lease_state::refused;
-    if (is_over && kill(static_cast<pid_t>(abi::pid_of(word)), 0) != 0 && errno == ESRCH)
+    if (is_over && kill(static_cast<pid_t>(abi::pid_of(word)), 0) != 0 && errno == ESRCH) {
+      ring_of(i).is_taken.store(0);
       settle(i, word, lease_state::free);
+    }
     if (k.fd < 0) {
-      if (state == lease_state::ended) settle(i, word, lease_state::broken);
+      // What waits there another house had, and the program writes it out.
+      bool const is_asked_only = !is_waiting(i) || ring_of(i).error.load() != 0;
+      if (state == lease_state::ended && is_asked_only) settle(i, word, lease_state::broken);
       return;
     }
-    if (at.word.load() == k.word) return keep(i, is_ending);
+    if (at.word.load() == k.word) return keep(i, is_ending, is_tick);
     release(i);
     if (state == lease_state::ended) settle(i, word, lease_state::broken);
   }
 
   /// Of a row that is held.
-  void keep(unsigned i, bool is_ending) {
+  void keep(unsigned i, bool is_ending, bool is_tick) {
     kept_file const k = book_.of[i];
     bool const has_died = is_dead(k.process);
-    if (has_died || is_ending || fcntl(k.fd, F_GETLEASE) != F_WRLCK) {
+    bool const may_write =
+        !is_tick || has_died || rights_of(static_cast<pid_t>(abi::pid_of(k.word))) == rights_;
+    if (has_died || is_ending || !may_write || fcntl(k.fd, F_GETLEASE) != F_WRLCK) {
       release(i);
+      if (has_died) ring_of(i).is_taken.store(0);  // who copied is dead, too
       return settle(i, k.word, has_died ? lease_state::free : lease_state::broken);
     }
-    if (!write_if_due(i, ring_of(i).wants_all.exchange(0) != 0)) {
+    bool const is_asked = ring_of(i).wants_all.exchange(0) != 0;
+    if (!write_if_due(i, is_asked || is_tick)) {
       release(i);
       settle(i, k.word, lease_state::broken);
     }
@@ -218,15 +234,9 @@ class worker {
 
   /// False: the file takes no more.
   bool write_if_due(unsigned i, bool at_once) {
-    kept_file& k = book_.of[i];
-    core::ring& r = ring_of(i);
-    std::uint64_t const end = core::bytes_in(r);
-    std::uint64_t const bytes = end - std::min(end, r.begin.load());
-    std::int64_t const now_ns = steady_ns();
-    if (bytes == 0) k.waiting_ns = 0;
-    if (bytes != 0 && k.waiting_ns == 0) k.waiting_ns = now_ns;
-    bool const is_due = bytes != 0 && (at_once || bytes >= core::ring::room / 2 ||
-                                       now_ns - k.waiting_ns >= tick_ns);
+    core::ring const& r = ring_of(i);
+    std::uint64_t const bytes = core::bytes_in(r) - r.begin.load();
+    bool const is_due = bytes >= core::ring::room / 2 || (at_once && bytes != 0);
     if (is_due && !write_out(i)) return false;
     if (is_due || at_once) tell(i);
     return true;
@@ -237,7 +247,7 @@ class worker {
     kept_file& k = book_.of[i];
     core::ring& r = ring_of(i);
     abi::write_begun& begun = area_.begun[i];
-    bool is_last = !has_left(k.fd, scarce_bytes);
+    bool is_last = !has_left(k.fd, scarce_bytes) || end_of(k.fd) > longest_file;
     // Whoever may write there may write anything.
     std::uint64_t const end = std::min(core::bytes_in(r), r.begin.load() + core::ring::room);
     for (std::uint64_t at = r.begin.load(); at < end;) {
@@ -262,7 +272,6 @@ class worker {
       r.begin.store(at);
       begun.bytes.store(0);
     }
-    k.waiting_ns = 0;
     return !is_last;
   }
 
@@ -293,7 +302,7 @@ class worker {
     auto const pid = static_cast<pid_t>(abi::pid_of(word));
     if (k.fd >= 0 || r.is_taken.load() != 0 || pid <= 0) return false;
     k = {-1, static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), -1,
-         abi::with(word, lease_state::held), 0};
+         abi::with(word, lease_state::held)};
     if (k.process >= 0 && rights_of(pid) == rights_)
       k.fd = static_cast<int>(syscall(SYS_pidfd_getfd, k.process, abi::fd_of(word), 0));
     if (k.fd >= 0 && take_lease(i)) return true;
@@ -301,16 +310,29 @@ class worker {
     return false;
   }
 
+  /// A file system that is slow or frozen holds up its own files alone.
+  bool is_on_our_device(dev_t device) {
+    bool const is_first = std::none_of(std::begin(book_.of), std::end(book_.of),
+                                       [](kept_file const& k) { return k.aside >= 0; });
+    if (is_first) device_ = device;
+    return device == device_;
+  }
+
+  bool is_fit(int fd, struct stat& st) {
+    constexpr int unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
+    int const flags = fcntl(fd, F_GETFL);
+    bool const is_file = flags >= 0 && (flags & unfit) == 0 && (flags & O_ACCMODE) != O_RDONLY &&
+                         fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_local(fd);
+    bool const is_free =
+        fcntl(fd, F_GETLEASE) == F_UNLCK && fcntl(fd, F_GETOWN) == 0 && fcntl(fd, F_GETSIG) == 0;
+    return is_file && is_free && has_left(fd, roomy_bytes) && end_of(fd) <= longest_file &&
+           is_on_our_device(st.st_dev);
+  }
+
   bool take_lease(unsigned i) {
     kept_file& k = book_.of[i];
-    int const flags = fcntl(k.fd, F_GETFL);
-    constexpr int unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
     struct stat st = {};
-    bool const is_fit = flags >= 0 && (flags & unfit) == 0 && (flags & O_ACCMODE) != O_RDONLY &&
-                        fstat(k.fd, &st) == 0 && S_ISREG(st.st_mode) && is_local(k.fd) &&
-                        has_left(k.fd, roomy_bytes) && fcntl(k.fd, F_GETLEASE) == F_UNLCK &&
-                        fcntl(k.fd, F_GETOWN) == 0;
-    if (!is_fit || fcntl(k.fd, F_SETLEASE, F_WRLCK) != 0) return false;
+    if (!is_fit(k.fd, st) || fcntl(k.fd, F_SETLEASE, F_WRLCK) != 0) return false;
     epoll_event death = {EPOLLIN | EPOLLONESHOT, {}};
     k.aside = set_aside(k.fd);
     if (k.aside < 0 || epoll_ctl(deaths_, EPOLL_CTL_ADD, k.process, &death) != 0) {
@@ -330,7 +352,6 @@ class worker {
   }
 
   static void drop(kept_file& k) {
-    k.waiting_ns = 0;
     for (int* fd : {&k.fd, &k.process, &k.aside})
       if (int const open = std::exchange(*fd, -1); open >= 0) close(open);
   }
@@ -349,16 +370,17 @@ class worker {
     auto const self = getpid();
     follower_ = static_cast<pid_t>(syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0));
     if (follower_ == 0) follow(self);
-    area_.head.successor.store(follower_ > 0 ? static_cast<std::uint32_t>(follower_) : 0);
   }
 
   void follow_follower() {
     if (follower_ > 0 && waitpid(follower_, nullptr, WNOHANG) == 0) return;
+    if (int const was = std::exchange(book_.watched, -1); was >= 0) close(was);
     start_follower();
   }
 
   [[noreturn]] void follow(pid_t worker_pid) {
     auto const process = static_cast<int>(syscall(SYS_pidfd_open, worker_pid, 0));
+    book_.watched = process;
     epoll_event death = {EPOLLIN, {}}, end = {EPOLLIN | EPOLLONESHOT, {}};
     end.data.fd = until_closed_;
     death.data.fd = process;
@@ -385,10 +407,10 @@ class worker {
   [[noreturn]] void take_over() {
     register_death(head_.keeper);
     auto const self = static_cast<std::uint32_t>(getpid());
-    std::uint32_t now = head_.keeper.load();
-    if ((now & abi::keeper_died) == 0) _exit(0);
-    if (!head_.keeper.compare_exchange_strong(now, self)) _exit(0);
+    std::uint32_t dead = abi::keeper_died;
+    if (!head_.keeper.compare_exchange_strong(dead, self)) _exit(0);
     close_unknown();
+    book_.watched = -1;
     for (unsigned i = 0; i < abi::write_leases; ++i)
       if (book_.of[i].fd >= 0) adopt(i);
     run();
@@ -399,7 +421,8 @@ class worker {
     abi::write_begun& begun = area_.begun[i];
     fcntl(k.fd, F_SETOWN, getpid());
     if (begun.bytes.load() == 0) return;
-    std::uint64_t const n = end_of(k.fd) - begun.file_end.load();
+    std::uint64_t const n =
+        std::min<std::uint64_t>(end_of(k.fd) - begun.file_end.load(), begun.bytes.load());
     ring_of(i).begin.store(begun.ring_begin.load() + n);
     begun.bytes.store(0);
     tell(i);
@@ -424,6 +447,8 @@ class worker {
   std::string const rights_;
   pid_t follower_ = 0;
   std::int64_t looked_ns_ = -2 * second_ns, break_s_ = 0;
+  dev_t device_ = 0;
+  std::int64_t tick_ns_ = 0;  // when all that waits is written; 0: nothing did
 };
 
 book& new_book() {
@@ -432,6 +457,7 @@ book& new_book() {
   if (at == MAP_FAILED) _exit(1);
   auto* const known = static_cast<book*>(at);
   for (kept_file& k : known->of) k.fd = k.process = k.aside = -1;
+  known->watched = -1;
   return *known;
 }
 
@@ -449,8 +475,13 @@ book& new_book() {
   struct sigaction told = {};
   told.sa_handler = note_break;
   sigaction(SIGIO, &told, nullptr);
-  signal(SIGXFSZ, SIG_IGN);
-  signal(SIGHUP, SIG_IGN);
+  sigaction(SIGCHLD, &told, nullptr);
+  // They end when `sluice run` does, and not by what is sent to all of a job.
+  sigset_t blocked;
+  sigfillset(&blocked);
+  sigdelset(&blocked, SIGIO);
+  sigdelset(&blocked, SIGCHLD);
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   worker only(area, new_book(), epoll_create1(EPOLL_CLOEXEC), kept);
   only.begin();
 }
@@ -461,6 +492,14 @@ bool may_trace_all() {
   cap_flag_value_t is_set = CAP_CLEAR;
   return have && cap_get_flag(have.get(), CAP_SYS_PTRACE, CAP_EFFECTIVE, &is_set) == 0 &&
          is_set == CAP_SET;
+}
+
+bool has_use_of_leases() {
+  if (break_time_s() != 0) return true;
+  on_stderr(
+      "sluice: warning: small writes are made as they come: fs.lease-break-time is too short for "
+      "strict\n");
+  return false;
 }
 
 /// Where only a parent may look into a process, nobody can take its descriptors.
@@ -480,7 +519,7 @@ bool may_take_descriptors() {
 std::unique_ptr<write_keeper> write_keeper::begin(foreign<abi::segment>& s,
                                                   std::string const& path) {
   bool const is_wanted = (s.head.areas.load() & abi::rings_beside) != 0;
-  if (!is_wanted || break_time_s() == 0 || !may_take_descriptors()) return nullptr;
+  if (!is_wanted || !has_use_of_leases() || !may_take_descriptors()) return nullptr;
   std::string const rings = segment::rings_path(path);
   auto area = area_map<abi::ring_area>::open(rings, geteuid());
   int ends[2];
@@ -510,6 +549,7 @@ write_keeper::~write_keeper() {
   constexpr std::int64_t pause_ns = 500'000, most_ns = 60 * second_ns;
   for (std::int64_t const until_ns = steady_ns() + most_ns; is_at_work() && steady_ns() < until_ns;)
     sleep_until(steady_ns() + pause_ns);
+  if (is_at_work()) kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -5,7 +5,7 @@
 // their positions how far the dead one came. `sluice run` starts them before the program, in a
 // session of their own, with the rights of the user and nothing else.
 // What stays true: a file has all that was accepted for it before the kernel's lease for it is
-// given back, so whoever opens it finds that. Nothing waits in a ring for longer than `tick_ns`,
+// given back, so whoever opens it finds that. Nothing waits in a ring for longer than a tick,
 // and the time of one write.
 #pragma once
 

@@ -117,8 +117,9 @@ def much():
     global n
     for _ in range(3000): n += os.write(f, b"%07d\n" % (n / 8))
 much()
-while os.read(0, 1):
+for line in sys.stdin:
     much()
+    if "open" in line: os.close(os.open(sys.argv[1], os.O_RDONLY))  # waits for nobody who is dead
     print(n, flush=True)
 P
 mkfifo "$SCRATCH/turn"
@@ -139,7 +140,7 @@ waits() {
 has_turns() { [ "$(wc -l <"$SCRATCH/turns")" = "$turns" ]; }
 turn() {
   turns=$((turns + 1))
-  echo >&8
+  echo "${1:-}" >&8
   until_true has_turns || fail "turn $turns: it does not go on"
 }
 told() { tail -n 1 "$SCRATCH/turns"; }
@@ -175,6 +176,45 @@ for round in 1 2 3 4 5 6; do
   is_whole || fail "round $round: $(wc -c <"$DIR/turned") bytes, told $(told)"
 done
 end_turns
+
+# What is sent to all processes of a job ends none of them.
+JOB=told
+begin_turns
+until_true two_serve || fail "$(keepers | wc -l) keepers"
+before=$(keepers)
+for signal in HUP INT TERM USR1 ALRM; do
+  # shellcheck disable=SC2046
+  kill -"$signal" $(keepers)
+done
+turn
+is_whole || fail "after signals: $(wc -c <"$DIR/turned") bytes, told $(told)"
+[ "$(keepers)" = "$before" ] || fail "a signal ended them: $before, then $(keepers)"
+end_turns
+
+# One is killed when the kernel has written, and it has not said so yet: nothing comes twice.
+need strace
+JOB=halfway
+begin_turns
+until_true two_serve || fail "$(keepers | wc -l) keepers"
+works() { [ -n "$(writer)" ]; }
+writer() { # the one that the kernel told of: its word on the board
+  for p in $(keepers); do
+    [ "$(od -An -tu4 -j64 -N4 "$SCRATCH/run/jobs/$JOB/rings" | tr -d ' ')" = "$p" ] && echo "$p"
+  done
+}
+until_true works || fail 'nobody works'
+victim=$(writer)
+strace -qq -o /dev/null -e trace=writev -e inject=writev:delay_exit=20000000 -p "$victim" &
+tracer=$!
+is_traced() { grep -q "TracerPid:[[:space:]]*$tracer" "/proc/$victim/status"; }
+until_true is_traced || fail 'strace does not trace'
+turn
+until_true has_size || fail 'it is not written'
+kill -KILL "$victim"
+turn
+is_whole || fail "halfway: $(wc -c <"$DIR/turned") bytes, told $(told)"
+end_turns
+wait "$tracer" 2>/dev/null
 
 # One that stops is ended by the other.
 JOB=stopped
@@ -213,12 +253,46 @@ begin_turns
 until_true two_serve || fail "$(keepers | wc -l) keepers"
 # shellcheck disable=SC2046
 kill -STOP $(keepers)
+turn
 # shellcheck disable=SC2046
 kill -KILL $(keepers)
-turn
-turn
+turn open
 end_turns
 unset JOB
+
+# Files are as old as the calls that made them, in their order; one whose lease tells by another
+# signal is left alone; and so is that of a second file system.
+cat >"$SCRATCH/order.py" <<'P'
+import fcntl, os, sys
+a = os.open(sys.argv[1] + "/a", os.O_WRONLY | os.O_CREAT)
+for _ in range(2000): os.write(a, b"12345678")
+wrong = 0
+for _ in range(60):
+    for _ in range(40): os.write(a, b"12345678")
+    b = os.open(sys.argv[1] + "/b", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.write(b, b"made of a")
+    os.close(b)
+    wrong += os.stat(sys.argv[1] + "/b").st_mtime_ns < os.stat(sys.argv[1] + "/a").st_mtime_ns
+os.close(a)
+print(wrong)
+c = os.open(sys.argv[1] + "/c", os.O_WRONLY | os.O_CREAT)
+fcntl.fcntl(c, fcntl.F_SETSIG, 10)
+for _ in range(3000): os.write(c, b"12345678")
+print(fcntl.fcntl(c, fcntl.F_GETSIG))
+P
+writing "$DIR" python3 "$SCRATCH/order.py" "$DIR" >"$SCRATCH/out" || fail "order.py: $?"
+[ "$(tr '\n' ' ' <"$SCRATCH/out")" = '0 10 ' ] || fail "order.py: $(cat "$SCRATCH/out")"
+[ "$(gathered refused_lease)" -gt 0 ] || fail 'one with a signal of its own was leased'
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  mkdir "$DIR"/{first,second}
+  mount -t tmpfs none "$DIR/first" && mount -t tmpfs none "$DIR/second" || fail 'mount two'
+  writing "$DIR" python3 -c 'import os, sys
+first, second = (os.open(d + "/f", os.O_WRONLY | os.O_CREAT) for d in sys.argv[1:])
+for _ in range(3000): os.write(first, b"12345678")
+for _ in range(3000): os.write(second, b"12345678")' "$DIR"/{first,second} || fail "two: $?"
+  [ "$(gathered refused_lease)" -gt 0 ] || fail 'two file systems were served at once'
+  umount "$DIR"/{first,second} || fail 'they are in use'
+fi
 
 # Files of others cannot be leased; programs that know nothing of it.
 work() {
