@@ -102,7 +102,9 @@ Result refused(int error) {
 bool meets_lease(unsigned tries) {
   constexpr unsigned most_tries = 400;
   constexpr std::int64_t pause_ns = 500'000;
-  if (errno != EWOULDBLOCK || tries == most_tries || !may_be_leased()) return false;
+  if (errno != EWOULDBLOCK || tries == most_tries) return false;
+  // It may have been given back just now.
+  if (tries == 0 ? !has_leases() : !may_be_leased()) return false;
   std::uint32_t nobody = 0;
   sys::futex_wait(&nobody, 0, now_ns() + pause_ns, ~0u);
   return true;

@@ -154,8 +154,10 @@ void before_own_lease(int fd) {
   if (may_look() && has_place(fd)) forget_lease(fd);
 }
 
+bool has_leases() { return may_look() && (set->read_targets | set->strict_targets) != 0; }
+
 bool may_be_leased() {
-  if (!may_look()) return false;
+  if (!has_leases()) return false;
   auto const is_one = [](abi::lease_row const& row) {
     lease_state const s = abi::state_of(row.word.load(std::memory_order_relaxed));
     return s != lease_state::free && s != lease_state::refused;  // of one asked for, too

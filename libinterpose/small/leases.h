@@ -59,6 +59,8 @@ void forget_lease(int fd);
 void forget_leases();
 /// Before the program takes a lease itself, or may see ours: one that was asked for is in its way.
 void before_own_lease(int fd);
+/// The job may ask for leases.
+bool has_leases();
 /// The kernel's answer to an open may be of a lease of this job.
 bool may_be_leased();
 

@@ -106,8 +106,9 @@ void do_their_work(int fd, unsigned lease, std::uint64_t word, std::uint32_t hou
     at += s.bytes;
     error = s.error;
   }
-  sys::call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
-  sys::call(SYS_fcntl, fd, F_SETOWN, 0);
+  bool const has_lease = sys::call(SYS_fcntl, fd, F_GETLEASE) == F_WRLCK;
+  if (has_lease) sys::call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
+  if (has_lease) sys::call(SYS_fcntl, fd, F_SETOWN, 0);
   r.flushes.fetch_add(1);
   r.error.store(static_cast<std::uint32_t>(error));
   r.begin.store(at);
@@ -192,6 +193,7 @@ bool ask(int fd) {
     count(no, 1);
     return false;
   }
+  if (slot_of(fd).fd_after.load() != 0) return false;
   bool const is_asked = ask_for_lease(fd, lease_kind::write);
   count(is_asked ? abi::gather::leases : abi::gather::refused_lease, 1);
   return is_asked;
@@ -203,6 +205,8 @@ bool begin_writing(slot& s, int fd, asked_row const& a) {
   undisturbed const quiet;
   locked const alone(s.lock);
   abi::lease_row const& row = row_of(a.lease);
+  // Another descriptor has the place: what it remembers is its own.
+  if (s.fd_after.load() != 0 || s.bytes.is_taken()) return false;
   if (row.device.load() != f.device || row.inode.load() != f.inode) return false;
   s.lease = a.lease, s.lease_word = abi::with(a.word, lease_state::held);
   s.holder = set->rings->head.house.load();

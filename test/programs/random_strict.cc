@@ -234,6 +234,11 @@ class writer {
     if (fds_[f] >= 0) return fds_[f];
     fds_[f] = open(name_of(dir_, f).c_str(), kinds[below(std::size(kinds))] | O_CLOEXEC, 0600);
     CHECK(fds_[f] >= 0);
+    if (below(3) == 0) {  // numbers that lie far from each other
+      int const far = fcntl(fds_[f], F_DUPFD_CLOEXEC, 3 + 64 * static_cast<int>(1 + below(3)));
+      CHECK(far >= 0 && close(fds_[f]) == 0);
+      fds_[f] = far;
+    }
     if (below(2) == 0) lseek(fds_[f], 0, SEEK_END);
     return fds_[f];
   }
