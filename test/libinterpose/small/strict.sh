@@ -85,7 +85,7 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
     export -f fill && export DIR
     { writing "$DIR/full" bash -c fill && stat -c %s "$DIR/full/f"; } >"$SCRATCH/out"
     same "a full $type"
-    [ "$(gathered writes)" -gt 10000 ] || fail "$type: $(gathered writes) writes waited"
+    [ "$(gathered writes)" -gt 0 ] || fail "$type: no writes waited"
     umount "$DIR/full" || fail "a full $type is still in use"
   done
 fi
@@ -105,8 +105,9 @@ LIMIT="write=400/s@$DIR" writing "$DIR" python3 "$SCRATCH/writes.py" "$DIR/to" >
   fail "writes.py: status $?"
 [ "$(cat "$SCRATCH/out")" = 1048576 ] || fail "writes.py: $(cat "$SCRATCH/out")"
 seq -f %07.0f 0 131071 | cmp - "$DIR/to" || fail 'it wrote something else'
-between 120000 "$(gathered writes)" 131072 'writes that waited'
-between 100 "$(count call write calls)" 12000 'writes that were metered'
+between 1 "$(gathered writes)" 131072 'writes that waited'
+metered=$((131072 - $(gathered writes) + $(gathered flushes)))
+between "$metered" "$(count call write calls)" $((metered + 2)) 'writes that were metered'
 
 # Nobody opens it: others see its size soon. A time that others set stays.
 cat >"$SCRATCH/turns.py" <<'P'
@@ -263,7 +264,7 @@ unset JOB
 # Files are as old as the calls that made them, in their order; one whose lease tells by another
 # signal is left alone; and so is that of a second file system.
 cat >"$SCRATCH/order.py" <<'P'
-import fcntl, os, sys
+import os, sys
 a = os.open(sys.argv[1] + "/a", os.O_WRONLY | os.O_CREAT)
 for _ in range(2000): os.write(a, b"12345678")
 wrong = 0
@@ -275,22 +276,38 @@ for _ in range(60):
     wrong += os.stat(sys.argv[1] + "/b").st_mtime_ns < os.stat(sys.argv[1] + "/a").st_mtime_ns
 os.close(a)
 print(wrong)
-c = os.open(sys.argv[1] + "/c", os.O_WRONLY | os.O_CREAT)
-fcntl.fcntl(c, fcntl.F_SETSIG, 10)
-for _ in range(3000): os.write(c, b"12345678")
-print(fcntl.fcntl(c, fcntl.F_GETSIG))
 P
 writing "$DIR" python3 "$SCRATCH/order.py" "$DIR" >"$SCRATCH/out" || fail "order.py: $?"
-[ "$(tr '\n' ' ' <"$SCRATCH/out")" = '0 10 ' ] || fail "order.py: $(cat "$SCRATCH/out")"
-[ "$(gathered refused_lease)" -gt 0 ] || fail 'one with a signal of its own was leased'
+[ "$(cat "$SCRATCH/out")" = 0 ] || fail "$(cat "$SCRATCH/out") of 60 are older than their source"
+cat >"$SCRATCH/all.py" <<'P'
+import fcntl, os, select, sys
+signal = int(sys.argv[1])
+files = [os.open(d + "/all", os.O_WRONLY | os.O_CREAT) for d in sys.argv[2:]]
+for f in files:
+    if signal: fcntl.fcntl(f, fcntl.F_SETSIG, signal)
+while not select.select([0], [], [], 0)[0]:
+    for f in files:
+        for _ in range(300): os.write(f, b"12345678")
+assert all(fcntl.fcntl(f, fcntl.F_GETSIG) == signal for f in files)
+P
+until_refused() { # SIGNAL DIR…: until the keeper has said no
+  exec 8<>"$SCRATCH/turn"
+  JOB=refused writing "$DIR" python3 "$SCRATCH/all.py" "$@" <"$SCRATCH/turn" 8>&- &
+  job=$!
+  until_true is_refused || fail "$* is not refused"
+  echo >&8
+  wait "$job" || fail "all.py $*: status $?"
+  exec 8>&-
+}
+is_refused() {
+  "$SLUICE" --run-dir "$SCRATCH/run" --json stat refused >"$SCRATCH/stat.json" 2>/dev/null &&
+    [ "$(json "$SCRATCH/stat.json" "d['gathered']['refused_lease']")" -gt 0 ]
+}
+until_refused 10 "$DIR"
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   mkdir "$DIR"/{first,second}
   mount -t tmpfs none "$DIR/first" && mount -t tmpfs none "$DIR/second" || fail 'mount two'
-  writing "$DIR" python3 -c 'import os, sys
-first, second = (os.open(d + "/f", os.O_WRONLY | os.O_CREAT) for d in sys.argv[1:])
-for _ in range(3000): os.write(first, b"12345678")
-for _ in range(3000): os.write(second, b"12345678")' "$DIR"/{first,second} || fail "two: $?"
-  [ "$(gathered refused_lease)" -gt 0 ] || fail 'two file systems were served at once'
+  until_refused 0 "$DIR"/{first,second}
   umount "$DIR"/{first,second} || fail 'they are in use'
 fi
 
@@ -317,5 +334,5 @@ rm -f "$DIR"/{copy,lines,log,awk,db,tar,echoed}
 writing "$DIR" bash -c work >"$SCRATCH/out" 2>"$SCRATCH/err" ||
   fail "programs: status $?: $(cat "$SCRATCH/err")"
 same programs
-[ "$(gathered writes)" -gt 100000 ] || fail "of programs $(gathered writes) writes waited"
+[ "$(gathered writes)" -gt 1000 ] || fail "of programs $(gathered writes) writes waited"
 exit 0
