@@ -113,6 +113,13 @@ bool is_held_elsewhere(slot const* own, int fd, file const& f) {
   return is_any;
 }
 
+bool has_copies(int fd) {
+  if ((mine->opening[fd].load() & is_copied) == 0) return false;
+  for (int other = 0; has_place(other); ++other)
+    if (other != fd && are_copies(fd, other)) return true;
+  return false;
+}
+
 bool has_rings() {
   constexpr loaded::symbol begins[] = {
       {"io_uring_queue_init", loaded::hash_of("io_uring_queue_init"), nullptr},
@@ -477,6 +484,9 @@ void note_copied(int fd, int to) {
   std::uint64_t opening = has_place(fd) ? mine->opening[fd].load() : 0;
   if (opening != 0 && mine->opening[fd].compare_exchange_strong(opening, opening | is_copied))
     mine->opening[to].store(opening | is_copied);
+  if (!has_place(fd)) return;
+  forget_lease(fd);
+  if (is_held(fd) && slot_of(fd).is_for == use::strict) let_go(fd);
 }
 
 void end_for_good() {

@@ -149,6 +149,8 @@ inline bool is_of(std::uint32_t targets, unsigned entry) {
 }
 /// It was opened here, and no other process has it.
 inline bool is_own(int fd) { return mine->opening[fd].load() / 2 > mine->shared_until.load(); }
+/// It has another number as well.
+bool has_copies(int fd);
 /// It stays so: no call ends it.
 bool must_not_hold();
 /// Another slot than `own` has gathered for this file, or holds a copy of `fd`.

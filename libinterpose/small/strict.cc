@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/vfs.h>
 
 #include "clock.h"
 #include "loaded.h"
@@ -121,9 +122,21 @@ void free_row(unsigned lease, std::uint64_t word) {
     row_of(lease).word.compare_exchange_strong(broken, abi::with(word, lease_state::free));
 }
 
+/// One that is busy with a slow disk frees it later, and nothing of ours is in it.
+void await_unanswered(unsigned lease, std::uint64_t word) {
+  core::ring& r = ring_of(lease);
+  ring_bell(head());
+  for (std::int64_t const until_ns = now_ns() + 4 * look_ns; now_ns() < until_ns;) {
+    std::uint32_t const seen = r.moves.load();
+    if (state_now(lease, word) != lease_state::ended) return;
+    sys::futex_wait(&r.moves, seen, until_ns, ~0u);
+  }
+}
+
 /// The file has all that was accepted, or an error says why not, and the keeper's descriptor is
 /// closed. The row is broken then, for its ring is to be looked at.
 void end_row(int fd, unsigned lease, std::uint64_t word, std::uint32_t house) {
+  bool is_unanswered = false;
   core::ring& r = ring_of(lease);
   abi::lease_row& row = row_of(lease);
   std::uint64_t seen = row.word.load();
@@ -132,8 +145,10 @@ void end_row(int fd, unsigned lease, std::uint64_t word, std::uint32_t house) {
     lease_state const now = is_ours ? abi::state_of(seen) : lease_state::free;
     if (now == lease_state::broken) count(abi::gather::breaks, 1);
     if (now != lease_state::asked && now != lease_state::held) break;
+    is_unanswered = now == lease_state::asked;
     if (row.word.compare_exchange_weak(seen, abi::with(seen, lease_state::ended))) break;
   }
+  if (is_unanswered) return await_unanswered(lease, word);
   auto const is_over = [&] { return state_now(lease, word) != lease_state::ended; };
   while (!is_over() && !await(r, house, is_over)) do_their_work(fd, lease, word, house);
 }
@@ -177,13 +192,23 @@ bool make_room(slot& s, core::ring& r, std::uint32_t size) {
   return await(r, s.holder, is_there) && !core::is_shut(r);
 }
 
+/// Where a lease says the truth, and nobody is asked when a descriptor of the file is closed.
+bool is_on_local_disk(int fd) {
+  constexpr std::int64_t types[] = {0xEF53, 0x58465342, 0x9123683E, 0x01021994};  // ext4 … tmpfs
+  struct statfs where = {};
+  if (sys::failed(sys::call(SYS_fstatfs, fd, sys::as_long(&where)))) return false;
+  return std::find(std::begin(types), std::end(types), where.f_type) != std::end(types);
+}
+
 abi::gather look(int fd) {
   constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
-  if (!is_own(fd)) return abi::gather::refused_shared;
+  // A call on a copy would act on the file beside the keeper.
+  if (!is_own(fd) || has_copies(fd)) return abi::gather::refused_shared;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
   file const f = file_of(fd);
-  if (!is_fit || !f.is_regular || has_limit() || has_rings()) return abi::gather::refused_kind;
+  if (!is_fit || !f.is_regular || has_limit() || has_rings() || !is_on_local_disk(fd))
+    return abi::gather::refused_kind;
   bool const is_shared = is_held_elsewhere(nullptr, fd, f) || has_text_waiting(fd);
   return is_shared ? abi::gather::refused_shared : abi::gather::count;
 }
@@ -211,7 +236,11 @@ bool begin_writing(slot& s, int fd, asked_row const& a) {
   s.lease = a.lease, s.lease_word = abi::with(a.word, lease_state::held);
   s.holder = set->rings->head.house.load();
   s.calls = 0, s.paid_bytes = 0, s.paid_flushes = 0, s.paused_at = 0;
-  return begin_to_hold(s, fd, f, entry, use::strict);
+  if (!begin_to_hold(s, fd, f, entry, use::strict)) return false;
+  if (!has_copies(fd)) return true;
+  core::shut(ring_of(a.lease));
+  release(s, fd, 0);
+  return false;
 }
 
 /// The keeper has answered, or has not yet.
@@ -255,7 +284,9 @@ flushed flush_ring(slot& s, int fd, amount how) {
     core::shut(r);
     end_row(fd, s.lease, s.lease_word, s.holder);
   }
-  flushed const f = collect(s, r);
+  // A row that is not ours any more had nothing left for us.
+  bool const is_ours = !is_end || state_now(s.lease, s.lease_word) == lease_state::broken;
+  flushed const f = is_ours ? collect(s, r) : flushed{true, s.entry, 0, {}, 0};
   if (!is_end) return f;
   learn(lease_kind::write, s.calls);
   release(s, fd, f.out.error);
@@ -265,6 +296,7 @@ flushed flush_ring(slot& s, int fd, amount how) {
 
 bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
   unsigned const lease = s.lease;
+  std::uint64_t const word = row_of(lease).word.load();
   core::ring& r = ring_of(lease);
   auto const n = static_cast<std::uint32_t>(size);
   // It may have been let go meanwhile, and held anew with another ring. As long as one is taken it
@@ -286,6 +318,7 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
     fits = a == core::added::full && make_room(s, r, n);
   }
   flush(s, fd, amount::all_and_let_go);
+  free_row(lease, word);  // whoever ended it may have found that we copied
   return false;
 }
 

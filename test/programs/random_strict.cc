@@ -172,7 +172,7 @@ class writer {
         &writer::child,     &writer::vchild,   &writer::spawned,   &writer::message,
         &writer::stdio,     &writer::limited,  &writer::renumber,  &writer::twice,
         &writer::killed,    &writer::killed,   &writer::sync,      &writer::ends,
-        &writer::several,   &writer::program};
+        &writer::several,   &writer::program,  &writer::copy_stays};
     for (int i = 0; i < count; ++i) {
       busy(file());
       (this->*steps[below(std::size(steps))])();
@@ -491,6 +491,21 @@ class writer {
     int const other = open(path().c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     ssize_t const one = put(fd(), 200, 20), two = put(other, 200, 20), three = put(fd(), 200, 20);
     say("twice: %zd %zd %zd %d", one, two, three, close(other));
+  }
+  /// A copy that stays open, and acts on the file while the first one is written to.
+  void copy_stays() {
+    int const copied = dup(fd());
+    ssize_t sum = 0;
+    for (int i = 0; i < 5; ++i) {
+      sum += put(fd(), 300, 20);
+      struct stat st;
+      sum += fstat(copied, &st) == 0 ? static_cast<ssize_t>(st.st_size) : -1;
+      say("copy: %zd owner %d lease %d flags %x", sum, fcntl(copied, F_GETOWN),
+          fcntl(copied, F_GETLEASE), static_cast<unsigned>(fcntl(copied, F_GETFL)));
+      if (below(2) == 0) say("append: %d", fcntl(copied, F_SETFL, O_APPEND));
+      sum += put(copied, below(2) == 0 ? 3 : 300, 9000);
+    }
+    close(copied);
   }
   /// What it was told to have written is there when it is dead.
   void killed() {

@@ -196,8 +196,7 @@ class worker {
     kept_file& k = book_.of[i];
     std::uint64_t const word = at.word.load();
     lease_state const state = abi::state_of(word);
-    if (state == lease_state::asked)
-      settle(i, word, !is_ending && grant(i, word) ? lease_state::held : lease_state::refused);
+    if (state == lease_state::asked) answer(i, word, !is_ending && grant(i, word));
     bool const is_over = state == lease_state::broken || state == lease_state::refused;
     if (is_over && kill(static_cast<pid_t>(abi::pid_of(word)), 0) != 0 && errno == ESRCH) {
       ring_of(i).is_taken.store(0);
@@ -206,12 +205,21 @@ class worker {
     if (k.fd < 0) {
       // What waits there another house had, and the program writes it out.
       bool const is_asked_only = !is_waiting(i) || ring_of(i).error.load() != 0;
-      if (state == lease_state::ended && is_asked_only) settle(i, word, lease_state::broken);
+      if (state == lease_state::ended && is_asked_only) settle(i, word, lease_state::free);
       return;
     }
     if (at.word.load() == k.word) return keep(i, is_ending, is_tick);
     release(i);
     if (state == lease_state::ended) settle(i, word, lease_state::broken);
+  }
+
+  /// The program may have ended it meanwhile; then it does not look at it again.
+  void answer(unsigned i, std::uint64_t word, bool is_granted) {
+    std::uint64_t seen = word;
+    lease_state const says = is_granted ? lease_state::held : lease_state::refused;
+    if (area_.board.of[i].word.compare_exchange_strong(seen, abi::with(word, says))) return tell(i);
+    if (is_granted) release(i);
+    settle(i, abi::with(word, lease_state::ended), lease_state::free);
   }
 
   /// Of a row that is held.
@@ -322,7 +330,7 @@ class worker {
     constexpr int unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
     int const flags = fcntl(fd, F_GETFL);
     bool const is_file = flags >= 0 && (flags & unfit) == 0 && (flags & O_ACCMODE) != O_RDONLY &&
-                         fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_local(fd);
+                         is_local(fd) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool const is_free =
         fcntl(fd, F_GETLEASE) == F_UNLCK && fcntl(fd, F_GETOWN) == 0 && fcntl(fd, F_GETSIG) == 0;
     return is_file && is_free && has_left(fd, roomy_bytes) && end_of(fd) <= longest_file &&
@@ -469,6 +477,8 @@ book& new_book() {
   madvise(&area, sizeof area, MADV_DOFORK);  // for the one that follows
   setsid();
   prctl(PR_SET_NAME, "sluice-writes");
+  rlimit const no_limit = {RLIM_INFINITY, RLIM_INFINITY};
+  setrlimit(RLIMIT_FSIZE, &no_limit);
   (void)!chdir("/");
   int const kept = keep_only(until_closed);
   bell_of = &area.board.head;
@@ -502,6 +512,16 @@ bool has_use_of_leases() {
   return false;
 }
 
+/// The keepers write for programs that may have lifted their own limit.
+bool may_write_much() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_max == RLIM_INFINITY) return true;
+  on_stderr(
+      "sluice: warning: small writes are made as they come: files are limited (ulimit -Hf), and "
+      "strict needs them not to be\n");
+  return false;
+}
+
 /// Where only a parent may look into a process, nobody can take its descriptors.
 bool may_take_descriptors() {
   int scope = 0;
@@ -519,7 +539,8 @@ bool may_take_descriptors() {
 std::unique_ptr<write_keeper> write_keeper::begin(foreign<abi::segment>& s,
                                                   std::string const& path) {
   bool const is_wanted = (s.head.areas.load() & abi::rings_beside) != 0;
-  if (!is_wanted || !has_use_of_leases() || !may_take_descriptors()) return nullptr;
+  if (!is_wanted || !has_use_of_leases() || !may_write_much() || !may_take_descriptors())
+    return nullptr;
   std::string const rings = segment::rings_path(path);
   auto area = area_map<abi::ring_area>::open(rings, geteuid());
   int ends[2];

@@ -311,6 +311,14 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   umount "$DIR"/{first,second} || fail 'they are in use'
 fi
 
+# A limit that the program has lifted is none for who writes for it.
+(ulimit -Sf 12000 && writing "$DIR" python3 -c 'import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for _ in range(20000): os.write(f, b"x" * 1000)
+os.close(f)' "$DIR/lifted") || fail "a lifted limit: status $?"
+[ "$(stat -c %s "$DIR/lifted")" = 20000000 ] || fail "lifted: $(stat -c %s "$DIR/lifted") bytes"
+
 # Files of others cannot be leased; programs that know nothing of it.
 work() {
   dd if="$DIR/to" of="$DIR/copy" bs=7 status=none && cksum <"$DIR/copy" || exit 1
