@@ -48,7 +48,7 @@ bool arbiter::is_off_target(std::uint32_t number, time_ns now) const {
       return true;
   }
   for (stream const& s : c.streams) {
-    rate const meant = stream_value(c, s, parent_.current(number, s.supply, now), now);
+    rate const meant = stream_value(c, s, parent_.current(number, s.supply, now));
     rate const far =
         std::max({meant / 8, s.given / 8, policy().supplies[s.supply].capacity / 1000});
     if (distance(meant, s.given) > far) return true;
@@ -57,14 +57,11 @@ bool arbiter::is_off_target(std::uint32_t number, time_ns now) const {
 }
 
 /// What a stream may be told when its child has `value` of the supply.
-rate arbiter::stream_value(child const& c, stream const& s, rate value, time_ns now) const {
+rate arbiter::stream_value(child const& c, stream const& s, rate value) const {
   rate const total = c.wanted[s.supply];
   rate v = value >= total ? s.wanted : static_cast<rate>(u128{s.wanted} * value / total);
   flow const& f = roster_.at(s.job, s.supply);
   if (f.deal.limit == unbounded) return v;
-  // By nodes, not by what they want just now: what it holds is out of reach for the others.
-  if (now < c.slow_until)
-    v = std::min(v, static_cast<rate>(u128{f.deal.limit} * s.nodes / std::max(f.nodes, s.nodes)));
   rate const others = f.held - s.held();
   rate room = f.deal.limit > others ? f.deal.limit - others : 0;
   if (f.unknown > (s.unknown ? 1u : 0u)) room = 0;
@@ -77,12 +74,12 @@ rate arbiter::stream_value(child const& c, stream const& s, rate value, time_ns 
 constexpr core::job_id no_job = 0;
 
 /// True when a limit kept a stream clearly below what it should have.
-bool arbiter::write_streams(child& c, wire::grant& g, time_ns now) {
+bool arbiter::write_streams(child& c, wire::grant& g) {
   bool clipped = false;
   for (stream& s : c.streams) {
-    rate const v = stream_value(c, s, g.lease.supply[s.supply].value, now);
+    rate const v = stream_value(c, s, g.lease.supply[s.supply].value);
     clipped |= v + worth_telling(s.wanted) < s.wanted;
-    roster_.sent(s, v, now);
+    roster_.sent(s, v);
     g.streams.push_back({s.key, s.supply, v, roster_.at(s.job, s.supply).is_bound});
   }
   if (g.streams.empty() && !g.supplies.empty()) g.streams.push_back({no_job, 0, 0, false});
@@ -115,7 +112,7 @@ bool arbiter::answer(std::uint32_t number, time_ns now, outbox& out) {
     g.supplies = keys_;
     // Just restarted: we do not know what jobs hold elsewhere, so the split stays as it was.
     if (!parent_.is_quiet(now)) {
-      write_streams(c, g, now);
+      write_streams(c, g);
       if (c.split_from == 0) c.split_from = c.sequence;
     }
     roster_.sent(c, now, now + set_.time.ledger_ns());

@@ -32,7 +32,6 @@ arbiter::arbiter(settings const& s, policy_table p, std::uint64_t incarnation, t
       next_cycle_(start),
       start_(start) {
   roster_.forgot_until = forgot_until();
-  roster_.time = s.time;
   set_policy(std::move(p));
 }
 
@@ -79,7 +78,6 @@ void arbiter::set_overrides(verbs::override_book const* o) {
 void arbiter::set_timers(lease::timers const& t) {
   set_.time = t;
   parent_.set_timers(t);
-  roster_.time = t;
   roster_.forgot_until = forgot_until();
 }
 

@@ -114,9 +114,9 @@ class arbiter {
   void answer_all(time_ns now, outbox& out);
   void hand_on(time_ns now, outbox& out);
   bool answer(std::uint32_t c, time_ns now, outbox& out);
-  bool write_streams(child& c, wire::grant& g, time_ns now);
+  bool write_streams(child& c, wire::grant& g);
   void mark_hungry(std::uint32_t c, time_ns now);
-  rate stream_value(child const& c, stream const& s, rate value, time_ns now) const;
+  rate stream_value(child const& c, stream const& s, rate value) const;
   bool is_off_target(std::uint32_t c, time_ns now) const;
   rate target(std::uint32_t c, std::uint32_t supply, time_ns now) const;
   void send_welcome(std::uint32_t c, outbox& out);

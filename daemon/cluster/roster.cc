@@ -12,7 +12,6 @@ namespace {
 
 constexpr time_ns tenancy_ns = 25'000'000'000;  // two and a half repetitions of a job list
 constexpr std::uint32_t taken = ~std::uint32_t{0};
-constexpr int slow_leases = 10;  // L', how long a child that gave up late is slow
 // More than any node has: a daemon serves 1024 jobs at most, a report of it has 1000 streams.
 constexpr std::size_t most_jobs_of_node = 1024;
 constexpr std::size_t most_jobs_of_relay = 200'000;
@@ -245,40 +244,16 @@ void roster::index_supplies(child& c, std::vector<std::uint32_t> const& keys) {
   for (std::uint32_t key : keys) c.supply.push_back(policy_.supply_of(key));
 }
 
-void roster::sent(stream& s, rate value, time_ns now) {
+void roster::sent(stream& s, rate value) {
   rate const before = s.held();
   s.given = value;
   s.held_new = std::max(s.held_new, value);
   at(s.job, s.supply).held += s.held() - before;
-  if (!lags(s))
-    s.lags_since = 0;
-  else if (s.lags_since == 0)
-    s.lags_since = now;
-}
-
-bool roster::lags(stream const& s) const {
-  rate const limit = at(s.job, s.supply).deal.limit;
-  return limit != unbounded && s.held() > s.given && s.held() - s.given > limit / 64;
-}
-
-/// What it gives up late others lack for so long: a moment in which they want little would cost
-/// them much more than that moment. A relay gives up only after its children, one round later.
-void roster::watch(child& c, time_ns now) const {
-  time_ns const late = now - time.believe_ns;
-  bool const is_late =
-      std::ranges::any_of(
-          c.streams, [&](stream const& s) { return s.lags_since != 0 && s.lags_since < late; }) ||
-      std::ranges::any_of(c.ghosts, [&](ghost const& g) {
-        return g.since < late && at(g.job, g.supply).deal.limit != unbounded;
-      });
-  // Who is slow stays so until it acknowledges in time.
-  bool const owes = now < c.slow_until && c.mark_until != 0 && c.mark_at < late;
-  if (is_late || owes) c.slow_until = now + slow_leases * time.ledger_ns();
 }
 
 /// A message was acknowledged: everything sent before it is out of force. `newest`: it was the
 /// newest, so only that one is in force.
-bool roster::acknowledged(stream& s, bool newest, time_ns now) {
+bool roster::acknowledged(stream& s, bool newest) {
   rate const before = s.held();
   s.held_old = newest ? s.given : std::max(s.held_new, s.given);
   s.held_new = 0;
@@ -287,13 +262,12 @@ bool roster::acknowledged(stream& s, bool newest, time_ns now) {
   f.unknown -= s.unknown;
   bool const learnt = s.unknown;
   s.unknown = false;
-  if (before > s.held()) s.lags_since = lags(s) ? now : 0;
   return (learnt || before > s.held()) && f.deal.limit != unbounded;
 }
 
-bool roster::acknowledged(child& c, bool newest, time_ns now) {
+bool roster::acknowledged(child& c, bool newest) {
   bool freed = false;
-  for (stream& s : c.streams) freed |= acknowledged(s, newest, now);
+  for (stream& s : c.streams) freed |= acknowledged(s, newest);
   c.acknowledged = true;
   c.mark = c.sequence;
   c.mark_until = 0;
@@ -302,10 +276,7 @@ bool roster::acknowledged(child& c, bool newest, time_ns now) {
 
 /// Who has not applied this message, nor a later one, has only what was sent before it.
 void roster::sent(child& c, time_ns now, time_ns until) {
-  if (c.split_from != 0 && c.mark_until == 0) {
-    c.mark_until = std::max(c.given_until, now);
-    c.mark_at = now;
-  }
+  if (c.split_from != 0 && c.mark_until == 0) c.mark_until = std::max(c.given_until, now);
   c.given_until = until;
 }
 
@@ -315,13 +286,12 @@ void roster::drop_held(stream& s) {
   f.unknown -= s.unknown;
   s.unknown = false;
   s.given = s.held_old = s.held_new = 0;
-  s.lags_since = 0;
 }
 
 /// The stream is about to go: what it held stays behind.
-void roster::leave_ghost(child& c, stream& s, time_ns now) {
+void roster::leave_ghost(child& c, stream& s) {
   if (s.held() > 0 && c.given_until != 0) {
-    c.ghosts.push_back({s.job, s.supply, s.held(), c.sequence, c.given_until, now});
+    c.ghosts.push_back({s.job, s.supply, s.held(), c.sequence, c.given_until});
     use(s.job);
     at(s.job, s.supply).held += s.held();
   }
@@ -350,7 +320,6 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
   c.t_child = r.lease.t_child;
   c.heard_at = now;
   c.policy_hash = r.policy_hash;
-  watch(c, now);
   if (c.keys != r.supplies) index_supplies(c, r.supplies);
   if (!r.same_streams && !are_same_streams(c, r)) reorder(c, r, n, now);
   c.named |= !r.same_streams;
@@ -359,7 +328,7 @@ news roster::take(std::uint32_t number, wire::report const& r, time_ns now) {
   bool const later =
       newest || (splits && r.applied_sequence > c.mark && r.applied_sequence < c.sequence);
   if (!r.same_streams) take_streams(c, r, n);
-  if (later) n.freed |= acknowledged(c, newest, now);
+  if (later) n.freed |= acknowledged(c, newest);
   if (splits && !c.ghosts.empty() && r.applied_sequence <= c.sequence)
     n.freed |= lay_ghosts(c, r.applied_sequence, now);
   return n;
@@ -445,7 +414,7 @@ void roster::reorder(child& c, wire::report const& r, news& n, time_ns now) {
     slots_[s.job * width_ + s.supply] = 0;
     n.edge = true;
     left.push_back(s.job);
-    leave_ghost(c, s, now);
+    leave_ghost(c, s);
   }
   end_tenancies(c, r, left);
   for (stream const& s : scratch_) slots_[s.job * width_ + s.supply] = 0;
@@ -551,10 +520,9 @@ bool roster::expire(child& c, time_ns now, std::int64_t cycle_ns) {
     leave(t);
     return true;
   });
-  watch(c, now);
   bool const freed = !c.ghosts.empty() && lay_ghosts(c, 0, now);
   bool const has_ended = c.mark_until != 0 && now >= c.mark_until;
-  return (has_ended && acknowledged(c, false, now)) || freed;
+  return (has_ended && acknowledged(c, false)) || freed;
 }
 
 void roster::leave(tenancy& t) {

@@ -47,7 +47,6 @@ struct stream {
   rate held_new = 0;     // largest sent after it
   bool unknown = false;  // it may hold more by a former incarnation of ours
   rate held() const { return held_old > held_new ? held_old : held_new; }
-  time_ns lags_since = 0;  // it holds more than it is told, of what others may lack; 0: it does not
 };
 
 /// A stream the child no longer names. A grant that names it may still be on its way, and below a
@@ -59,7 +58,6 @@ struct ghost {
   rate held = 0;
   std::uint64_t sequence = 0;  // gone when a later one is applied
   time_ns until = 0;           // no grant that names it is in force from then on
-  time_ns since = 0;
 };
 
 /// A job on a child, as job lists say. They come for new jobs and every 10 s. It ends with its last
@@ -119,9 +117,7 @@ struct child {
   std::vector<tenancy> jobs;
   std::vector<ghost> ghosts;
   time_ns mark_until =
-      0;                // nothing sent up to mark is in force from then on; 0: nothing came after
-  time_ns mark_at = 0;  // when the first one came after
-  time_ns slow_until = 0;  // it gave up late of what others lacked: it has its part at most
+      0;  // nothing sent up to mark is in force from then on; 0: nothing came after
 };
 
 /// `live`, `silent` or `gone`.
@@ -209,7 +205,7 @@ class roster {
   /// Rows at the end that no job has go, and the lowest are taken first. When few are left among
   /// many they get new numbers: one that named very many jobs makes no later cycle longer.
   void trim();
-  void sent(stream& s, rate value, time_ns now);  // in the grant message that is being written
+  void sent(stream& s, rate value);  // in the grant message that is being written
   /// That message leaves, and no grant in it is in force from `until` on.
   void sent(child& c, time_ns now, time_ns until);
   /// After a change of overrides: jobs are linked to theirs again.
@@ -233,7 +229,6 @@ class roster {
   std::vector<flow> flows;
   bool has_new_jobs = false;  // some job's name is not announced
   time_ns forgot_until = 0;   // children may hold what a former life of ours gave, up to then
-  lease::timers time;
 
  private:
   void index_supplies(child& c, std::vector<std::uint32_t> const& keys);
@@ -241,12 +236,10 @@ class roster {
   bool has_room(child const& c) const;
   void reorder(child& c, wire::report const& r, news& n, time_ns now);
   void take_streams(child& c, wire::report const& r, news& n);
-  bool acknowledged(stream& s, bool newest, time_ns now);
-  bool acknowledged(child& c, bool newest, time_ns now);
-  bool lags(stream const& s) const;
-  void watch(child& c, time_ns now) const;
+  bool acknowledged(stream& s, bool newest);
+  bool acknowledged(child& c, bool newest);
   void drop_held(stream& s);
-  void leave_ghost(child& c, stream& s, time_ns now);
+  void leave_ghost(child& c, stream& s);
   bool lay_ghosts(child& c, std::uint64_t applied, time_ns now);
   void pack();
   void link(job& j);

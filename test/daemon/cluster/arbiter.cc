@@ -171,33 +171,6 @@ TEST_CASE("cluster: a policy takes effect at once and keeps what is in force saf
         Approx(1).epsilon(0.02));
 }
 
-TEST_CASE("cluster: a node that acknowledges late keeps no more than its part of a job's limit",
-          "[cluster]") {
-  time_ns const late = GENERATE(450 * ms, 1'000'000 * ms);
-  flat w(four_classes(), 9);
-  constexpr rate limit = 12 * k;
-  tenant& honest = w.nodes[0]->add(3, 3, {0});
-  w.nodes[1]->add(3, 3, {500 * k});
-  w.nodes[2]->add(9, 1, {500 * k});
-  std::multimap<time_ns, std::uint64_t> applied;
-  w.each_report = [&](node& n, wire::report& r) {
-    if (&n != w.nodes[1].get()) return;
-    applied.emplace(w.now, r.applied_sequence);
-    auto const at = applied.upper_bound(w.now - late);
-    r.applied_sequence = at == applied.begin() ? 0 : std::prev(at)->second;
-  };
-  w.run(4000 * ms);
-  for (int burst = 0; burst < 12; ++burst) {
-    honest.appetite[0] = 500 * k;
-    rate sum = 0;
-    for (int i = 0; i < 500; ++i) w.run(ms), sum += honest.allowed[0];
-    CAPTURE(burst, late / ms, sum / 500);
-    if (burst > 0) CHECK(sum / 500 >= limit / 2 * 8 / 10);
-    honest.appetite[0] = 0;
-    w.run(2000 * ms);
-  }
-}
-
 TEST_CASE("cluster: pause, limit and class by hand", "[cluster]") {
   flat w(four_classes(), 8);
   for (unsigned i = 0; i < 8; ++i) {

@@ -121,6 +121,21 @@ TEST_CASE("relay: a limited job over all branches uses its limit", "[cluster][re
   CHECK(worst <= 20 * k);
 }
 
+TEST_CASE("relay: a node that dies costs no job on others below it", "[cluster][relay]") {
+  tree w(two_classes(), 5);
+  tenant& wide = w.nodes[0]->add(3, 2, {500 * k});
+  for (unsigned i = 4; i < 12; ++i) w.nodes[i]->add(3, 2, {0});
+  for (unsigned i : {1, 5}) w.nodes[i]->add(21, 1, {500 * k});
+  w.nodes[3]->add(9, 3, {500 * k});
+  tenant& moved = w.nodes[8]->add(9, 3, {0});
+  w.run(6000 * ms);
+  w.nodes[3]->alive = false;
+  moved.appetite[0] = 500 * k;
+  rate sum = 0;
+  for (int i = 0; i < 5000; ++i) w.run(ms), sum += wide.allowed[0];
+  CHECK(sum / 5000 >= 20 * k * 95 / 100);
+}
+
 TEST_CASE("relay: a node below one takes no job by what it says", "[cluster][relay]") {
   shape s;
   s.nodes = 8;

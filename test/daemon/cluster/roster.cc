@@ -258,7 +258,7 @@ TEST_CASE("roster: what a child held and never acknowledges ends with its grants
     }
     r.take(0, said, r.now);
     r.children[0].given_until = r.now + 1000 * ms;
-    for (cluster::stream& s : r.children[0].streams) r.sent(s, 1, r.now);
+    for (cluster::stream& s : r.children[0].streams) r.sent(s, 1);
   }
   CHECK(r.children[0].ghosts.size() <= (is_relay ? 40'000 : 2000));
   CHECK(r.jobs.size() <= (is_relay ? 60'000 : 4000));
@@ -289,7 +289,7 @@ TEST_CASE("roster: rows are few again although the last one stays", "[cluster][r
   one.streams.resize(1);
   one.streams[0].job = honest.job;
   r.take(1, one, r.now);
-  r.sent(r.children[1].streams[0], 500, r.now);
+  r.sent(r.children[1].streams[0], 500);
   r.clear(r.children[0]);
   r.trim();
   CHECK(r.jobs.size() == 1);
