@@ -75,12 +75,14 @@ rate parent::kept_of(slot const& x, time_ns now) {
 }
 
 // What is given is out of reach for L' if the child does not give it up. One that did not, lately,
-// is raised only to what it should have had all that time: a moment in which others want little
-// would cost them much more than that moment.
-rate parent::meant_of(slot const& x, rate wanted, time_ns now) {
+// is raised only to what it should have had all that time, or its fair part if that is more: a
+// moment in which others want little would cost them much more than that moment. Less than its part
+// would stop work that comes in bursts, for one stall of an honest child.
+rate parent::meant_of(slot const& x, total const& t, rate wanted, time_ns now) const {
   rate const gone = left_of(x, now);
   if (now >= x.slow_until) return over(wanted, gone);
-  return over(std::min(wanted, std::max(x.steady, cur_of(x, now) + gone)), gone);
+  rate const part = budget_of(t, t.lent, t.members, now) / std::max(t.sharers, 1u);
+  return over(std::min(wanted, std::max({x.steady, part, cur_of(x, now) + gone})), gone);
 }
 
 // A relay gives up only after its children, so this is not a matter of one round trip.
@@ -94,6 +96,7 @@ bool parent::is_late(slot const& x, time_ns now) const {
 void parent::watch(slot& x, rate wanted, time_ns now) const {
   bool const first = x.asked_at == 0, gap = now - x.asked_at > set_.time.believe_ns;
   x.asked_at = now;
+  if (wanted > 0) x.shares_until = now + slow_leases * set_.time.ledger_ns();
   if (first || wanted <= x.steady) {
     x.steady = wanted;
     x.rising = 0;
@@ -115,17 +118,20 @@ void parent::count(slot& x, total& t, time_ns now) {
   t.gone -= x.gone;
   t.lent -= x.lending;
   t.members -= x.lenders;
+  t.sharers -= x.shares;
   bool const lends = x.lend_end >= horizon_;
   x.led = led_of(x, now);
   x.cur = cur_of(x, now);
   x.gone = left_of(x, now);
   x.lending = lends ? x.lent : 0;
   x.lenders = lends ? x.members : 0;
+  x.shares = now < x.shares_until;
   t.led += x.led;
   t.cur += x.cur;
   t.gone += x.gone;
   t.lent += x.lending;
   t.members += x.lenders;
+  t.sharers += x.shares;
 }
 
 std::int64_t parent::look_ns() const { return set_.time.cycle_ns / 8; }
@@ -219,7 +225,7 @@ rate parent::left_by(unsigned child, unsigned supply, time_ns now) const {
 
 rate parent::meant(unsigned child, unsigned supply, rate wanted, time_ns now) const {
   slot const* x = find(child, supply);
-  return x ? meant_of(*x, wanted, now) : wanted;
+  return x ? meant_of(*x, totals_[supply], wanted, now) : wanted;
 }
 
 rate parent::lent_by(unsigned child, unsigned supply, time_ns now) const {
@@ -377,7 +383,7 @@ given parent::give(slot& x, unsigned supply, rate wanted, time_ns now) {
   rate const base = set_.obeys.judged_by_current ? cur : led_of(x, now);
   rate const budget = budget_of(t, t.lent, t.members, now);
   watch(x, wanted, now);
-  rate v = lease > 0 ? meant_of(x, wanted, now) : 0;
+  rate v = lease > 0 ? meant_of(x, t, wanted, now) : 0;
   if (v > base) {
     bool const full = x.older.size() >= ring_older;
     rate const room = over(budget, t.led - x.led + t.gone);

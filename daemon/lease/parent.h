@@ -118,7 +118,9 @@ class parent {
     rate rising = 0;         // above it: the least wanted since then
     time_ns rises_at = 0;
     time_ns asked_at = 0;
-    rate left_kept = 0;  // of `left`, given from escrow of the children
+    rate left_kept = 0;        // of `left`, given from escrow of the children
+    time_ns shares_until = 0;  // it wanted some of it, 10 L' before at most
+    bool shares = false;       // counted as such
   };
   struct edge {
     bool known = false, believed = false, answered = false, lends = false;
@@ -137,6 +139,7 @@ class parent {
     rate cut = 0;
     std::uint32_t members = 0;
     std::uint32_t claimers = 0;  // whose former grants were learnt
+    std::uint32_t sharers = 0;   // who want some of it, or did lately
   };
 
   slot const* find(unsigned child, unsigned supply) const;
@@ -144,7 +147,7 @@ class parent {
   static rate cur_of(slot const& x, time_ns now);
   static rate left_of(slot const& x, time_ns now);
   static rate kept_of(slot const& x, time_ns now);
-  static rate meant_of(slot const& x, rate wanted, time_ns now);
+  rate meant_of(slot const& x, total const& t, rate wanted, time_ns now) const;
   bool is_late(slot const& x, time_ns now) const;
   void watch(slot& x, rate wanted, time_ns now) const;
   void count(slot& x, total& t, time_ns now);

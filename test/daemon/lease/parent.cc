@@ -379,6 +379,21 @@ TEST_CASE("a child that gives up at once is raised at once", "[lease]") {
     CHECK(b.ask(m, i % 2 ? 1900 : 100, false) == (i % 2 ? 1900 : 100));
 }
 
+TEST_CASE("a child that was late once gets its fair part at once in each burst", "[lease]") {
+  bench b({}, 2, 2000);
+  node m{0}, n{1};
+  b.ask(m, 0, false);
+  b.ask(n, 0, false);
+  b.ask(m, 1900, false);
+  for (int i = 0; i < 7; ++i, b.now += 100 * ms) b.ask(m, i < 6 ? 0 : 1900, false, i == 6);
+  for (int i = 0; i < 80; ++i, b.now += 100 * ms) {
+    bool const bursts = i % 8 == 7;
+    rate const has = b.ask(m, bursts ? 1900 : 0, false);
+    CHECK(has == (bursts ? 1000 : 0));
+    b.ask(n, i % 40 == 1 ? 1 : 0, false);
+  }
+}
+
 TEST_CASE("a restarted child is raised to what it is wanted to have for a lease", "[lease]") {
   bench b({}, 2, 2000);
   node m{0};
