@@ -310,11 +310,14 @@ void parent::acknowledge(slot& x, holding const& h) {
 }
 
 // After a restart what children hold is what they were given before. All together never held more
-// than there is. Who comes when others have claimed that has his part of it for certain.
+// than there is. Who comes when others have claimed that has his part of it for certain. A child is
+// learnt of once: its next lives hold nothing that the first one did not.
 void parent::learn(slot& x, total& t, holding const& h, time_ns now) {
   if (now >= start_ + set_.time.quiet_ns() || h.held == 0) return;
-  if (x.newest.ver.incarnation != 0) return;
+  if (x.newest.ver.incarnation != 0 || std::exchange(x.learnt, true)) return;
   rate const most = set_.relay ? most_rate : t.terms.pool + t.terms.most_lent;
+  rate const held = set_.relay && t.own_until > now ? t.own : most;
+  t.doubted |= h.held > over(held, t.led + t.gone);
   rate const part = most / ++t.claimers;
   append(x, std::min(h.held, std::max(over(most, t.led), part)), now + set_.time.ledger_ns(), now);
 }
@@ -355,6 +358,11 @@ void parent::append(slot& x, rate value, time_ns end, time_ns now) {
   x.newest = {{incarnation_, ++counter_}, value, end, set_.relay && orphan_};
 }
 
+// What a liar was given in Q, and left behind with a bye, runs for a lease after that.
+bool parent::cuts_claims(total const& t, time_ns now) const {
+  return is_quiet(now) || (t.doubted && now < start_ + 2 * set_.time.quiet_ns());
+}
+
 // What each may keep when all together claim to hold more than there is: somebody lies, and we do
 // not know who. The largest claims are cut alike, and a small one is not cut for them.
 rate parent::part_of_claims(unsigned supply, rate budget, time_ns now) const {
@@ -391,7 +399,7 @@ given parent::give(slot& x, unsigned supply, rate wanted, time_ns now) {
   }
   t.cut -= std::exchange(x.cut, 0);
   rate room = over(budget, over(t.cur - x.cur + t.gone, t.cut));
-  if (v > room && is_quiet(now))
+  if (v > room && cuts_claims(t, now))
     room = std::max(room, over(part_of_claims(supply, budget, now), x.gone));
   v = std::min(v, room);
   // Just restarted: those whose lends carry this renewal may not have reported yet.

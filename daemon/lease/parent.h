@@ -121,6 +121,7 @@ class parent {
     rate left_kept = 0;        // of `left`, given from escrow of the children
     time_ns shares_until = 0;  // it wanted some of it, 10 L' before at most
     bool shares = false;       // counted as such
+    bool learnt = false;       // what it had of our former life: once, whatever lives it has
   };
   struct edge {
     bool known = false, believed = false, answered = false, lends = false;
@@ -140,6 +141,7 @@ class parent {
     std::uint32_t members = 0;
     std::uint32_t claimers = 0;  // whose former grants were learnt
     std::uint32_t sharers = 0;   // who want some of it, or did lately
+    bool doubted = false;        // they claimed more than there is: somebody lies
   };
 
   slot const* find(unsigned child, unsigned supply) const;
@@ -159,6 +161,7 @@ class parent {
   void acknowledge(slot& x, holding const& h);
   void learn(slot& x, total& t, holding const& h, time_ns now);
   void borrow(slot& x, total const& t, holding const& h, time_ns from);
+  bool cuts_claims(total const& t, time_ns now) const;
   rate part_of_claims(unsigned supply, rate budget, time_ns now) const;
   given give(slot& x, unsigned supply, rate wanted, time_ns now);
   std::int64_t lease_for(total const& t, time_ns now) const;

@@ -134,6 +134,39 @@ TEST_CASE("after a restart a child that claims all takes its part from others at
   CHECK(sum <= 1000);
 }
 
+TEST_CASE("after a restart no lives of a child that claims all cost others more", "[lease]") {
+  unsigned const lives = GENERATE(1u, 2u, 50u);
+  time_ns const first = GENERATE(20 * ms, 900 * ms), leaves = lives == 1 ? 930 * ms : 0;
+  bench b({}, 2, 800, begin);  // with the escrow 1000
+  std::vector<node> honest(10);
+  for (unsigned i = 0; i < 10; ++i) honest[i] = {.id = 1 + i, .t_parent = begin, .value = 90};
+  auto const claim = [&] {
+    node liar{.id = 0, .t_parent = b.now, .value = rate{1} << 52};
+    b.ask(liar, 1000);
+  };
+  time_ns const end = begin + 2100 * ms;
+  for (b.now += 20 * ms; b.now < end; b.now += 10 * ms) {
+    time_ns const at = b.now - begin;
+    if (at == first) {
+      for (unsigned life = 0; life < lives; ++life) {
+        claim();
+        if (leaves == 0) b.p.forget(0, b.now);
+      }
+    } else if (leaves != 0 && at >= first && at <= leaves) {
+      claim();
+      if (at == leaves) b.p.forget(0, b.now);
+    }
+    for (node& n : honest) {
+      if (at % (100 * ms) != n.id * 10 * ms % (100 * ms)) continue;
+      rate const had = n.value;
+      b.ask(n, 90);
+      if (n.applied.incarnation == 0) n.value = had;  // left out
+      CAPTURE(lives, first / ms, leaves / ms, at / ms, n.id);
+      CHECK(n.value >= 75);
+    }
+  }
+}
+
 TEST_CASE("escrow counts while it is lent for longer than a grant", "[lease]") {
   bench b({}, 2, 0);
   node n{0};
