@@ -87,6 +87,7 @@ class parent {
   bool has_pool(time_ns now) const;
   bool is_quiet(time_ns now) const;  // restarted less than Q ago
   rules const& obeys() const { return set_.obeys; }
+  std::uint64_t divisions() const { return divisions_; }  // of claims, each sorts all children
 
   /// Relay: escrow that children lend it for long enough to be lent on; and by how many nodes.
   rate lent_below(unsigned supply, time_ns now, std::uint32_t& members) const;
@@ -142,6 +143,7 @@ class parent {
     std::uint32_t claimers = 0;  // whose former grants were learnt
     std::uint32_t sharers = 0;   // who want some of it, or did lately
     bool doubted = false;        // they claimed more than there is: somebody lies
+    std::optional<rate> part;    // of claims, until the next refresh
   };
 
   slot const* find(unsigned child, unsigned supply) const;
@@ -162,7 +164,8 @@ class parent {
   void learn(slot& x, total& t, holding const& h, time_ns now);
   void borrow(slot& x, total const& t, holding const& h, time_ns from);
   bool cuts_claims(total const& t, time_ns now) const;
-  rate part_of_claims(unsigned supply, rate budget, time_ns now) const;
+  rate divide_claims(unsigned supply, rate budget, time_ns now) const;
+  rate part_of_claims(unsigned supply, rate budget, time_ns now);
   given give(slot& x, unsigned supply, rate wanted, time_ns now);
   std::int64_t lease_for(total const& t, time_ns now) const;
   void append(slot& x, rate value, time_ns end, time_ns now);
@@ -172,6 +175,7 @@ class parent {
   std::uint64_t incarnation_;
   time_ns start_;
   std::uint64_t counter_ = 0;
+  std::uint64_t divisions_ = 0;
   bool orphan_ = false;
   time_ns refreshed_ = 0;
   time_ns horizon_ = 0;  // a lend that ends before does not count until the next refresh

@@ -167,6 +167,24 @@ TEST_CASE("after a restart no lives of a child that claims all cost others more"
   }
 }
 
+TEST_CASE("after a restart claims are divided once per look, not for each answer", "[lease]") {
+  bench b({}, 2, 800, begin);
+  std::vector<node> all(200);
+  for (unsigned i = 0; i < 200; ++i) all[i] = {.id = i, .t_parent = begin, .value = 10};
+  b.now += 20 * ms;
+  for (node& n : all) b.ask(n, 10);  // 2000 of 1000
+  b.now += 100 * ms;
+  for (node& n : all) b.ask(n, 10);
+  CHECK(b.p.divisions() > 0);
+  CHECK(b.p.divisions() <= 2);
+  b.now += 300 * ms;
+  for (node& n : all) n.t_parent = b.now, b.ask(n, 10);
+  rate sum = 0;
+  for (node const& n : all) sum += b.p.current(n.id, 0, b.now);
+  CHECK(sum <= 1000);
+  CHECK(sum >= 990);
+}
+
 TEST_CASE("escrow counts while it is lent for longer than a grant", "[lease]") {
   bench b({}, 2, 0);
   node n{0};
