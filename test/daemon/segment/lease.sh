@@ -57,7 +57,7 @@ has_job() { # without limits it would run as well
     grep -q "job made job=hers$tried " "$SCRATCH/log"
 }
 until_true 60 has_job || fail "RUN is full: $(cat "$SCRATCH"/{out,log}; df "$RUN/jobs")"
-grep -q 'cut back' "$SCRATCH/log" || fail "nothing is said: $(cat "$SCRATCH/log")"
+until_true 60 grep -q 'cut back' "$SCRATCH/log" || fail "nothing is said: $(cat "$SCRATCH/log")"
 grep -q leased "$SCRATCH/holder" && fail 'he got a lease while the daemon runs'
 
 # Nobody has it open while there is no daemon. The next one finds a full RUN and a lease.
