@@ -7,7 +7,6 @@
 // ANSWER (FIFOs) it is whoever runs `random_reads DIR serve TELL ANSWER`.
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -20,9 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "random_steps.h"
 #include "received.h"
-
-extern char** environ;
 
 namespace {
 
@@ -153,18 +151,13 @@ void handle(int) {
   for (int i = 0; i < 3; ++i) handler_got += read(handler_fd, handler_read, 17);
 }
 
-uint64_t hash(char const* from, ssize_t n, uint64_t h = 14695981039346656037u) {
-  for (ssize_t i = 0; i < n; ++i) h = (h ^ static_cast<unsigned char>(from[i])) * 1099511628211u;
-  return h;
-}
-
 char in_data[2048] = "data";  // the program's own image, which may be written
 char const constant[2048] = "constant";
 
-class reader {
+class reader : random_steps {
  public:
   reader(std::string dir, unsigned seed, int orders, int answers)
-      : dir_(std::move(dir)), random_(seed), orders_(orders), answers_(answers) {
+      : random_steps(seed), dir_(std::move(dir)), orders_(orders), answers_(answers) {
     write_whole(name_of(dir_, 0), large, seed);
     write_whole(name_of(dir_, 1), large, seed + 1);
     signal(SIGUSR1, handle);
@@ -196,20 +189,11 @@ class reader {
   }
 
  private:
-  size_t below(size_t limit) { return random_() % limit; }
   int some_fd() { return fds_[below(fds_.size())]; }
   int fd_or_new(int fd) {
     return std::find(fds_.begin(), fds_.end(), fd) != fds_.end() ? fd : some_fd();
   }
   std::string name() { return name_of(dir_, static_cast<int>(below(2))); }
-
-  [[gnu::format(printf, 2, 3)]] void say(char const* format, ...) {
-    va_list args;
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    putchar('\n');
-  }
 
   /// So many small reads that a lease is asked for, and used.
   void burst(int fd) {
@@ -427,11 +411,6 @@ class reader {
     say("to the end: %ld %016jx, then %zd", sum, static_cast<uintmax_t>(h), read(fd, to, 10));
   }
 
-  void end_of(pid_t pid) {
-    int status = -1;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    say("child: %x", static_cast<unsigned>(status));
-  }
   // A child that reads on moves the position of its parent.
   void child() {
     int const fd = busy();
@@ -446,10 +425,6 @@ class reader {
     }
     end_of(pid);
     burst(fd);
-  }
-  std::vector<char*> shell_for(std::string& script) {
-    static std::string sh = "/bin/sh", option = "-c";
-    return {sh.data(), option.data(), script.data(), nullptr};
   }
   std::string read_by_shell() { return "dd bs=10 count=10 2>/dev/null | cksum >" + dir_ + "/sum"; }
   void say_sum() {
@@ -567,43 +542,10 @@ class reader {
   }
 
   std::string dir_;
-  std::mt19937 random_;
   int orders_, answers_;
   std::vector<int> fds_;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  CHECK(argc == 4 || argc == 5 || argc == 6);
-  std::string const dir = argv[1];
-  if (argc == 5) {
-    int const orders = open(argv[3], O_RDONLY | O_CLOEXEC);
-    serve(dir, orders, open(argv[4], O_WRONLY | O_CLOEXEC), true);
-    return 0;
-  }
-  static char buffer[1 << 22];  // nothing of it is written before the end
-  setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
-  int orders = -1, answers = -1;
-  pid_t pid = 0;
-  if (argc == 6) {
-    orders = open(argv[4], O_WRONLY | O_CLOEXEC);
-    answers = open(argv[5], O_RDONLY | O_CLOEXEC);
-  } else {
-    int to[2], from[2];
-    CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0);
-    pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-      close(to[1]);
-      serve(dir, to[0], from[1], false);
-      _exit(0);
-    }
-    close(to[0]);
-    close(from[1]);
-    orders = to[1], answers = from[0];
-  }
-  reader(dir, static_cast<unsigned>(atoi(argv[2])), orders, answers).run(atoi(argv[3]));
-  if (pid != 0) CHECK(waitpid(pid, nullptr, 0) == pid);
-  return 0;
-}
+int main(int argc, char** argv) { return run_two<reader>(argc, argv, serve); }

@@ -4,23 +4,17 @@
 // positions, stdio, messages, threads. Each step is a line with what it returned, so two runs with
 // one seed can be compared. With an even seed no other process and no copy gets a descriptor.
 #include <signal.h>
-#include <spawn.h>
-#include <stdarg.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
-#include <random>
 #include <thread>
-#include <vector>
 
+#include "random_steps.h"
 #include "received.h"
-
-extern char** environ;
 
 namespace {
 
@@ -31,9 +25,9 @@ void handle(int) {
   for (int i = 0; i < 3; ++i) handler_wrote += write(handler_fd, "handled", 7);
 }
 
-class exerciser {
+class exerciser : random_steps {
  public:
-  exerciser(std::string const& dir, unsigned seed) : random_(seed), shares_(seed % 2 != 0) {
+  exerciser(std::string const& dir, unsigned seed) : random_steps(seed), shares_(seed % 2 != 0) {
     for (char const* name : {"/one", "/two"}) names_.push_back(dir + name);
     other_ = dir + "/other";
     for (auto const& name : names_) unlink(name.c_str());
@@ -73,26 +67,8 @@ class exerciser {
   }
 
  private:
-  size_t below(size_t limit) { return random_() % limit; }
   std::string const& name() { return names_[below(names_.size())]; }
   int fd() { return fds_[below(fds_.size())]; }
-
-  [[gnu::format(printf, 2, 3)]] void say(char const* format, ...) {
-    va_list args;
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    putchar('\n');
-  }
-  static uint64_t hash(char const* from, ssize_t n) {
-    uint64_t h = 14695981039346656037u;
-    for (ssize_t i = 0; i < n; ++i) h = (h ^ static_cast<unsigned char>(from[i])) * 1099511628211u;
-    return h;
-  }
-  static long size_of(int of) {
-    struct stat st;
-    return fstat(of, &st) == 0 ? static_cast<long>(st.st_size) : -1;
-  }
 
   void contents() {
     std::vector<char> to(1 << 22);
@@ -102,12 +78,6 @@ class exerciser {
       if (from >= 0) close(from);
       say("  has %zd %016jx", n, static_cast<uintmax_t>(hash(to.data(), n)));
     }
-  }
-
-  std::string piece(size_t longest) {
-    std::string out(1 + below(longest), ' ');
-    for (char& c : out) c = static_cast<char>('a' + random_() % 26);
-    return out;
   }
 
   /// One that was just opened, and has a habit of small writes already.
@@ -200,11 +170,6 @@ class exerciser {
     say("flags: %d", fcntl(of, F_SETFL, below(2) == 0 ? now ^ O_APPEND : now));
   }
 
-  void end_of(pid_t pid) {
-    int status = -1;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    say("child: %x", static_cast<unsigned>(status));
-  }
   void child() {
     int const to = busy_fd();
     auto const p = piece(40);
@@ -245,30 +210,8 @@ class exerciser {
     for (int end : {tell[0], tell[1], answer[0]}) close(end);
     end_of(pid);
   }
-  std::vector<char*> shell_for(std::string& script) {
-    static std::string sh = "/bin/sh", option = "-c";
-    return {sh.data(), option.data(), script.data(), nullptr};
-  }
-  void vchild() {
-    std::string script = "printf vfork >&" + std::to_string(busy_fd());
-    auto argv = shell_for(script);
-    fflush(stdout);
-    pid_t const pid = vfork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-      execve(argv[0], argv.data(), environ);
-      _exit(99);
-    }
-    end_of(pid);
-  }
-  void spawned() {
-    std::string script = "printf spawn >&" + std::to_string(busy_fd());
-    auto argv = shell_for(script);
-    pid_t pid = -1;
-    fflush(stdout);
-    CHECK(posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ) == 0);
-    end_of(pid);
-  }
+  void vchild() { by_vfork("printf vfork >&" + std::to_string(busy_fd())); }
+  void spawned() { by_spawn("printf spawn >&" + std::to_string(busy_fd())); }
   void shell() {
     std::string const script = "printf system >>" + name();
     say("system: %d", system(script.c_str()));
@@ -429,7 +372,6 @@ class exerciser {
   void sync() { say("fsync: %d", below(2) == 0 ? fsync(fd()) : fdatasync(fd())); }
   void attributes() { say("fchmod: %d %d", fchmod(fd(), 0640), chmod(name().c_str(), 0600)); }
 
-  std::mt19937 random_;
   bool shares_;  // whether children and others get descriptors
   std::vector<std::string> names_;
   std::string other_;

@@ -8,8 +8,6 @@
 // `random_strict DIR serve TELL ANSWER`.
 #include <setjmp.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdarg.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,26 +16,17 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
-#include <random>
 #include <thread>
-#include <vector>
 
+#include "random_steps.h"
 #include "received.h"
-
-extern char** environ;
 
 namespace {
 
 constexpr int files = 4;
-
-uint64_t hash(char const* from, ssize_t n, uint64_t h = 14695981039346656037u) {
-  for (ssize_t i = 0; i < n; ++i) h = (h ^ static_cast<unsigned char>(from[i])) * 1099511628211u;
-  return h;
-}
 
 std::string name_of(std::string const& dir, int file) { return dir + "/f" + std::to_string(file); }
 
@@ -149,10 +138,10 @@ void handle(int) {
 }
 void jump(int) { siglongjmp(back, 1); }
 
-class writer {
+class writer : random_steps {
  public:
   writer(std::string dir, unsigned seed, int orders, int answers)
-      : dir_(std::move(dir)), random_(seed), orders_(orders), answers_(answers) {
+      : random_steps(seed), dir_(std::move(dir)), orders_(orders), answers_(answers) {
     for (int& fd : fds_) fd = -1;
     for (int i = 0; i < files; ++i) unlink(name_of(dir_, i).c_str());
     unlink((dir_ + "/sum").c_str());
@@ -185,25 +174,7 @@ class writer {
   }
 
  private:
-  size_t below(size_t limit) { return random_() % limit; }
   int file() { return static_cast<int>(below(files)); }
-
-  [[gnu::format(printf, 2, 3)]] void say(char const* format, ...) {
-    va_list args;
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    putchar('\n');
-  }
-  static long size_of(int of) {
-    struct stat st;
-    return fstat(of, &st) == 0 ? static_cast<long>(st.st_size) : -1;
-  }
-  std::string piece(size_t longest) {
-    std::string out(1 + below(longest), ' ');
-    for (char& c : out) c = static_cast<char>('a' + random_() % 26);
-    return out;
-  }
 
   told ask_other(order const& o) {
     told t = {0, 0};
@@ -401,11 +372,6 @@ class writer {
         static_cast<intmax_t>(lseek(copied, 0, SEEK_CUR)));
     close(copied);
   }
-  void end_of(pid_t pid) {
-    int status = -1;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    say("child: %x", static_cast<unsigned>(status));
-  }
   void child() {
     int const to = fd();
     fflush(stdout);
@@ -418,29 +384,9 @@ class writer {
     end_of(pid);
     say("parent: %zd", put(to, 300, 20));
   }
-  std::vector<char*> shell_for(std::string& script) {
-    static std::string sh = "/bin/sh", option = "-c";
-    return {sh.data(), option.data(), script.data(), nullptr};
-  }
-  void vchild() {
-    std::string script = "printf vfork >>'" + path() + "'";
-    auto argv = shell_for(script);
-    fflush(stdout);
-    pid_t const pid = vfork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-      execve(argv[0], argv.data(), environ);
-      _exit(99);
-    }
-    end_of(pid);
-  }
+  void vchild() { by_vfork("printf vfork >>'" + path() + "'"); }
   void spawned() {
-    std::string script = "cksum <'" + path() + "' >'" + dir_ + "/sum'";
-    auto argv = shell_for(script);
-    pid_t pid = -1;
-    fflush(stdout);
-    CHECK(posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ) == 0);
-    end_of(pid);
+    by_spawn("cksum <'" + path() + "' >'" + dir_ + "/sum'");
     char to[64] = {};
     int const from = open((dir_ + "/sum").c_str(), O_RDONLY | O_CLOEXEC);
     ssize_t const n = read(from, to, sizeof to - 1);
@@ -593,7 +539,6 @@ class writer {
   }
 
   std::string dir_;
-  std::mt19937 random_;
   int orders_, answers_;
   int fds_[files];
   int at_ = 0;
@@ -601,37 +546,4 @@ class writer {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  CHECK(argc == 4 || argc == 5 || argc == 6);
-  std::string const dir = argv[1];
-  if (argc == 5) {
-    int const orders = open(argv[3], O_RDONLY | O_CLOEXEC);
-    serve(dir, orders, open(argv[4], O_WRONLY | O_CLOEXEC), true);
-    return 0;
-  }
-  static char buffer[1 << 22];  // nothing of it is written before the end
-  setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
-  int orders = -1, answers = -1;
-  pid_t pid = 0;
-  if (argc == 6) {
-    orders = open(argv[4], O_WRONLY | O_CLOEXEC);
-    answers = open(argv[5], O_RDONLY | O_CLOEXEC);
-  } else {
-    int to[2], from[2];
-    CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0);
-    pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-      close(to[1]);
-      close(from[0]);
-      serve(dir, to[0], from[1], false);
-      _exit(0);
-    }
-    close(to[0]);
-    close(from[1]);
-    orders = to[1], answers = from[0];
-  }
-  writer(dir, static_cast<unsigned>(atoi(argv[2])), orders, answers).run(atoi(argv[3]));
-  if (pid != 0) CHECK(waitpid(pid, nullptr, 0) == pid);
-  return 0;
-}
+int main(int argc, char** argv) { return run_two<writer>(argc, argv, serve); }

@@ -4,19 +4,8 @@
 # escaped, and `explain` says that it is not limited.
 set -u
 . test/lib/node.bash
-need gcc
-cat >"$SCRATCH/busy.c" <<'END'
-#include <fcntl.h>
-#include <unistd.h>
-int main(void) {
-  static char room[1 << 16];
-  int const fd = open("/dev/zero", O_RDONLY);
-  for (int i = 0; i < 64; ++i)
-    if (read(fd, room, sizeof room) < 0) return 1;
-  return read(0, room, 1) < 0;
-}
-END
-gcc -static "$SCRATCH/busy.c" -o "$SCRATCH/busy" || skip 'needs a static libc'
+. test/lib/static_reader.bash
+static_reader "$SCRATCH/busy"
 policy 5k/s
 start_node
 mkfifo "$SCRATCH/hold"

@@ -5,22 +5,12 @@
 # gone round, and both are told.
 set -u
 . test/lib/site.bash
+. test/lib/static_reader.bash
 two_users
-need python3 bindfs gcc
+need python3 bindfs
 mkdir -m 755 "$SCRATCH"/{n1,real,hung}
 mkdir -m 777 "$SCRATCH/real/tree"
-cat >"$SCRATCH/busy.c" <<'END'
-#include <fcntl.h>
-#include <unistd.h>
-int main(void) {
-  static char room[1 << 16];
-  int const fd = open("/dev/zero", O_RDONLY);
-  for (int i = 0; i < 64; ++i)
-    if (read(fd, room, sizeof room) < 0) return 1;
-  return read(0, room, 1) < 0;
-}
-END
-gcc -static "$SCRATCH/busy.c" -o "$SCRATCH/busy" || skip 'needs a static libc'
+static_reader "$SCRATCH/busy"
 cp "$SCRATCH/busy" "$SCRATCH/real/tree/busy"
 bindfs -f -o attr_timeout=0,entry_timeout=0 "$SCRATCH/real" "$SCRATCH/hung" \
   >"$SCRATCH/bindfs.log" 2>&1 &

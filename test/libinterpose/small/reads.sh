@@ -6,38 +6,15 @@
 # timeout: 400
 . test/lib/lib.sh
 own_mounts
-. test/libinterpose/common.bash
+. test/libinterpose/small/runs.bash
 need python3 dd
 
-reading() { # DIR CMD…
-  local where=$1
-  shift
-  rm -f "$report"
-  timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
-    ${JOB:+--job "$JOB"} --small "reads@$where" --report "$report" --no-summary \
-    ${LIMIT:+--limit "$LIMIT"} -- "$@"
-}
+reading() { TIME=${TIME:-60} below reads "$@"; }  # DIR CMD…
 buffered() { json "$report" "d['buffered']['$1']"; }
-same() {
-  cmp "$SCRATCH/bare" "$SCRATCH/out" ||
-    fail "$1: $(diff "$SCRATCH/bare" "$SCRATCH/out" | head -n 6)"
-}
 
 # With a second process that writes, of the job or from outside.
-mkfifo "$SCRATCH/tell" "$SCRATCH/answer"
 differ() { # DIR SEED
-  mkdir -p "$1"
-  "$PROGRAMS/random_reads" "$1" "$2" "${STEPS:-80}" >"$SCRATCH/bare" 2>"$SCRATCH/err" ||
-    fail "bare, seed $2: status $?: $(tail -n 3 "$SCRATCH/err")"
-  local arguments=() other=
-  if [ $(($2 % 2)) = 0 ]; then
-    "$PROGRAMS/random_reads" "$1" serve "$SCRATCH/tell" "$SCRATCH/answer" & other=$!
-    arguments=("$SCRATCH/tell" "$SCRATCH/answer")
-  fi
-  reading "$1" "$PROGRAMS/random_reads" "$1" "$2" "${STEPS:-80}" "${arguments[@]}" \
-    >"$SCRATCH/out" 2>"$SCRATCH/err" || fail "seed $2: status $?: $(tail -n 3 "$SCRATCH/err")"
-  [ -z "$other" ] || wait "$other" || fail "seed $2: the other process: status $?"
-  same "seed $2 in $1"
+  compare reads random_reads "${STEPS:-80}" "$1" "$2"
   [ "$(buffered reads)" -gt 1000 ] || fail "seed $2: $(buffered reads) reads were buffered"
   breaks=$((breaks + $(buffered breaks)))
 }
@@ -47,19 +24,12 @@ for seed in ${SEEDS:-1 2 3 4}; do differ "$DIR/reads" "$seed"; done
 
 # Every file system where a lease says the truth. Below an overlay others may write unseen.
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
-  need mkfs.ext4 mkfs.xfs mkfs.btrfs
-  for type in ext4 xfs btrfs; do
-    truncate -s 320M "$SCRATCH/$type.img"
-    "mkfs.$type" -q "$SCRATCH/$type.img" >/dev/null && mkdir "$DIR/$type" || fail "mkfs.$type"
-    mount -o loop "$SCRATCH/$type.img" "$DIR/$type" || fail "mount $type"
-    differ "$DIR/$type" 5
-  done
-  mkdir "$DIR"/{tmpfs,overlay}
+  mount_disks
+  for type in ext4 xfs btrfs; do differ "$DIR/$type" 5; done
+  mkdir "$DIR/tmpfs"
   mount -t tmpfs none "$DIR/tmpfs" || fail 'mount tmpfs'
   differ "$DIR/tmpfs" 6
-  mkdir "$DIR/ext4"/{upper,work,lower}
-  mount -t overlay -o "lowerdir=$DIR/ext4/lower,upperdir=$DIR/ext4/upper,workdir=$DIR/ext4/work" \
-    none "$DIR/overlay" || fail 'mount overlay'
+  mount_overlay
   cp "$DIR/tmpfs/one" "$DIR/overlay/one"
   reading "$DIR/overlay" dd if="$DIR/overlay/one" of=/dev/null bs=8 status=none || fail "dd: $?"
   [ "$(buffered reads)" = 0 ] || fail "of an overlay $(buffered reads) reads were buffered"

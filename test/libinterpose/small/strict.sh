@@ -6,38 +6,15 @@
 # timeout: 400
 . test/lib/lib.sh
 own_mounts
-. test/libinterpose/common.bash
+. test/libinterpose/small/runs.bash
 need python3 dd
 
-writing() { # DIR CMD…
-  local where=$1
-  shift
-  rm -f "$report"
-  timeout -s KILL "${TIME:-100}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
-    ${JOB:+--job "$JOB"} --small "strict@$where" --report "$report" --no-summary \
-    ${LIMIT:+--limit "$LIMIT"} -- "$@"
-}
+writing() { below strict "$@"; }  # DIR CMD…
 gathered() { json "$report" "d['gathered']['$1']"; }
-same() {
-  cmp "$SCRATCH/bare" "$SCRATCH/out" ||
-    fail "$1: $(diff "$SCRATCH/bare" "$SCRATCH/out" | head -n 6)"
-}
 
 # With a second process that opens the files, of the job or from outside.
-mkfifo "$SCRATCH/tell" "$SCRATCH/answer"
 differ() { # DIR SEED
-  mkdir -p "$1"
-  "$PROGRAMS/random_strict" "$1" "$2" "${STEPS:-60}" >"$SCRATCH/bare" 2>"$SCRATCH/err" ||
-    fail "bare, seed $2: status $?: $(tail -n 3 "$SCRATCH/err")"
-  local arguments=() other=
-  if [ $(($2 % 2)) = 0 ]; then
-    "$PROGRAMS/random_strict" "$1" serve "$SCRATCH/tell" "$SCRATCH/answer" & other=$!
-    arguments=("$SCRATCH/tell" "$SCRATCH/answer")
-  fi
-  writing "$1" "$PROGRAMS/random_strict" "$1" "$2" "${STEPS:-60}" "${arguments[@]}" \
-    >"$SCRATCH/out" 2>"$SCRATCH/err" || fail "seed $2: status $?: $(tail -n 3 "$SCRATCH/err")"
-  [ -z "$other" ] || wait "$other" || fail "seed $2: the other process: status $?"
-  same "seed $2 in $1"
+  compare strict random_strict "${STEPS:-60}" "$1" "$2"
   writes=$((writes + $(gathered writes)))
   breaks=$((breaks + $(gathered breaks)))
 }
@@ -46,20 +23,15 @@ for seed in ${SEEDS:-1 2 3 4}; do differ "$DIR/strict" "$seed"; done
 
 # Every file system where a lease says the truth. Below an overlay others may open it unseen.
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
-  need mkfs.ext4 mkfs.xfs mkfs.btrfs
+  mount_disks
   for type in ext4 xfs btrfs; do
-    truncate -s 320M "$SCRATCH/$type.img"
-    "mkfs.$type" -q "$SCRATCH/$type.img" >/dev/null && mkdir "$DIR/$type" || fail "mkfs.$type"
-    mount -o loop "$SCRATCH/$type.img" "$DIR/$type" || fail "mount $type"
     differ "$DIR/$type" 5
     differ "$DIR/$type" 6
   done
-  mkdir "$DIR"/{tmpfs,overlay}
+  mkdir "$DIR/tmpfs"
   mount -t tmpfs none "$DIR/tmpfs" || fail 'mount tmpfs'
   differ "$DIR/tmpfs" 8
-  mkdir "$DIR/ext4"/{upper,work,lower}
-  mount -t overlay -o "lowerdir=$DIR/ext4/lower,upperdir=$DIR/ext4/upper,workdir=$DIR/ext4/work" \
-    none "$DIR/overlay" || fail 'mount overlay'
+  mount_overlay
   writing "$DIR/overlay" dd if=/dev/zero of="$DIR/overlay/one" bs=8 count=3000 status=none ||
     fail "dd: $?"
   [ "$(gathered writes)" = 0 ] || fail "of an overlay $(gathered writes) writes waited"
