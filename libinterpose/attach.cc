@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "abi/ring_area.h"
 #include "area.h"
 #include "clock.h"
 #include "extras.h"
@@ -91,19 +92,21 @@ bool is_little(std::uint64_t ours, std::uint64_t used, std::uint64_t limit) {
 // Under `ulimit -v` and `-d` our memory is the program's loss: we take at most a quarter of what
 // was left before the segment was mapped, with the areas that may come beside it. Data is what is
 // private and may be written.
-bool has_room() {
+bool has_room(abi::segment const& s) {
   std::uint64_t const most = limit_of(RLIMIT_AS), most_data = limit_of(RLIMIT_DATA);
   if (most == RLIM_INFINITY && most_data == RLIM_INFINITY) return true;
   memory_use const now = mapped_memory();
   std::uint64_t const used = now.all > sizeof(abi::segment) ? now.all - sizeof(abi::segment) : 0;
   std::uint64_t const data = private_bytes + extra_bytes(&extra::private_pages);
-  std::uint64_t const shared = sizeof(abi::segment) + extra_bytes(&extra::shared_pages);
+  bool const has_rings = (s.head.areas.load(std::memory_order_relaxed) & abi::rings_beside) != 0;
+  std::uint64_t const shared = sizeof(abi::segment) + extra_bytes(&extra::shared_pages) +
+                               (has_rings ? sizeof(abi::ring_area) : 0);
   return is_little(shared + data, used, most) && is_little(data, now.data, most_data);
 }
 
 abi::segment* map_segment(char* path) {
   auto* const segment = map_area<abi::segment>(path, "segment", abi::refuse_head);
-  if (segment == nullptr || has_room()) return segment;
+  if (segment == nullptr || has_room(*segment)) return segment;
   sys::call(SYS_munmap, sys::as_long(segment), sizeof(abi::segment));
   return nullptr;
 }

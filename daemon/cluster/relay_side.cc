@@ -181,7 +181,7 @@ void relay_side::cut_streams(time_ns now) {
     wire::stream_report const& s = report_.streams[i];
     bool const has_bins = sum_of_[i] != no_bins;
     wishes[i].size = bytes_of_stream(has_bins ? &sums_[sum_of_[i]] : nullptr);
-    wishes[i].is_at_work = s.served != 0 || s.waiting != 0 || s.waiters != 0 || s.blocked_ppm != 0;
+    wishes[i].is_at_work = wire::is_at_work(s);
     all += wishes[i].size;
   }
   if (all <= room) return;

@@ -53,7 +53,7 @@ announced_jobs::changes announced_jobs::look(std::int64_t now_ns) {
   return out;
 }
 
-/// Begins behind who was tried last: those who find no room keep nobody from being tried.
+/// Begins after the one that was tried last: those that find no room keep none from being tried.
 void announced_jobs::make_due(std::vector<std::string> const& names, std::int64_t now_ns,
                               std::vector<job*>& made) {
   auto const first =

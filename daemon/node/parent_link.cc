@@ -39,10 +39,6 @@ void say_demand(wire::stream_report& to, stream const& s) {
   to.need = s.need.value_or(0);
 }
 
-bool is_at_work(wire::stream_report const& s) {
-  return s.served != 0 || s.waiting != 0 || s.waiters != 0 || s.blocked_ppm != 0;
-}
-
 }  // namespace
 
 parent_link::parent_link(runtime::config const& config, runtime::services& services,
@@ -173,7 +169,7 @@ void parent_link::put_streams(wire::report& r, verbs::override_book const& overr
       out.supply = s.supply;
       out.class_key = qos_class.empty() ? 0 : wire::class_key(qos_class);
       if (!paused) say_demand(out, s);  // who is paused wants nothing
-      wishes.push_back({owner_by(services_.owner_of, j->record.uid), 1, is_at_work(out)});
+      wishes.push_back({owner_by(services_.owner_of, j->record.uid), 1, wire::is_at_work(out)});
     }
   }
   std::size_t const most = wire::most_streams(r.supplies.size());

@@ -276,6 +276,10 @@ std::size_t bytes_of(report_size const& r) {
          entry_bytes("bin") * r.bins;
 }
 
+bool is_at_work(stream_report const& s) {
+  return s.served != 0 || s.waiting != 0 || s.waiters != 0 || s.blocked_ppm != 0;
+}
+
 bool has_room_left(report const& r, role sender) {
   if (sender == role::node) return r.streams.size() < most_streams(r.supplies.size());
   auto const histograms = std::ranges::count_if(r.streams, &stream_report::has_bins);

@@ -24,6 +24,8 @@ std::size_t bytes_of(report_size const& r);
 
 /// In the report of a node, beside so many supplies. One with as many may lack some.
 std::size_t most_streams(std::size_t supplies);
+/// The job does something there, or wants to.
+bool is_at_work(stream_report const& s);
 /// Whether one stream more, whatever it says, would have had room.
 bool has_room_left(report const& r, role sender);
 

@@ -66,6 +66,15 @@ struct alignas(64) lease_board {
   lease_row of[Rows];
 };
 
+/// File systems where a lease says the truth, and nobody is asked when a descriptor is closed:
+/// others may write at a server, or below an overlay. As mountinfo and statfs(2) call them.
+struct leased_type {
+  char const* name;
+  std::int64_t magic;
+};
+inline constexpr leased_type leased_types[] = {
+    {"btrfs", 0x9123683E}, {"ext4", 0xEF53}, {"tmpfs", 0x01021994}, {"xfs", 0x58465342}};
+
 inline constexpr std::uint32_t keeper_died = 0x4000'0000;  // FUTEX_OWNER_DIED
 // A stage has done the work of dead keepers, and nobody follows them any more.
 inline constexpr std::uint32_t keepers_gone = keeper_died | 1;

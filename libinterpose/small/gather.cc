@@ -171,7 +171,8 @@ flushed flush_locked(slot& s, int fd, amount how) {
   }
   if (was.bytes != 0 && !is_still(s, fd)) return give_up(s, fd, was.calls);
   std::uint32_t const kept = kept_of(s, was.bytes, how);
-  flushed const f = {true, s.entry, was.calls, send(fd, s.room, was.bytes - kept)};
+  flushed f = {true, s.entry, was.calls, send(fd, s.room, was.bytes - kept)};
+  f.writes = f.out.error == 0 && f.out.bytes != 0 ? 1 : 0;
   s.vain = was.calls < core::few_writes ? s.vain + 1 : 0;
   bool const is_end = how == amount::all_and_let_go;
   bool const is_vain = s.vain >= (is_end ? 1 : core::most_vain_flushes);
@@ -193,15 +194,15 @@ flushed flush_locked(slot& s, int fd, amount how) {
 
 void pay(flushed const& f) {
   count(abi::gather::writes, f.calls);
-  if (f.out.bytes == 0 && f.out.error == 0) return;
-  count(abi::gather::failures, f.out.error != 0 ? 1 : 0);
-  count(abi::gather::flushes, f.out.error != 0 && f.writes != 0 ? f.writes - 1 : f.writes);
+  unsigned const failed = f.out.error != 0 ? 1 : 0;
+  count(abi::gather::failures, failed);
+  count(abi::gather::flushes, f.writes);
   count(abi::gather::bytes, f.out.bytes);
-  for (unsigned n = 0; n < f.writes; ++n) {
+  for (unsigned n = 0; n < f.writes + failed; ++n) {
     std::uint64_t const bytes = n == 0 ? f.out.bytes : 0;
     visit v{call::write, core::op::write, when::before, false, 0, bytes, 0};
     v.began_ns = visit::untimed;
-    if (may_ask() && enter_entry(v, f.entry, -1, true)) leave(v, f.out.error != 0, bytes);
+    if (may_ask() && enter_entry(v, f.entry, -1, true)) leave(v, n >= f.writes, bytes);
   }
 }
 
@@ -279,8 +280,7 @@ bool begins_program(void const* from, ssize_t n) {
   return __builtin_memcmp(begin, elf, size) == 0;
 }
 
-}  // namespace
-
+/// A file that grows past the limit of the process is told so at the very write.
 bool has_limit() {
   rlimit limit = {};
   constexpr long self_process = 0;
@@ -288,15 +288,15 @@ bool has_limit() {
   return sys::failed(r) || limit.rlim_cur != RLIM_INFINITY;
 }
 
+/// What libc writes out itself, as error(3) does, and nobody sees it.
 bool has_text_waiting(int fd) {
   FILE* const out = set->text_out;
   return out != nullptr && fd_of(out) == fd && sluice::look(out).unwritten != 0;
 }
 
-namespace {
+}  // namespace
 
-/// Why it cannot be held; abi::gather::count: it can.
-abi::gather look(int fd, file& f, std::int64_t& at) {
+abi::gather why_not_held(int fd, file& f, std::int64_t& at) {
   constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
   if (!is_own(fd)) return abi::gather::refused_shared;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
@@ -308,12 +308,14 @@ abi::gather look(int fd, file& f, std::int64_t& at) {
   return abi::gather::count;
 }
 
+namespace {
+
 bool hold(int fd) {
   file f;
   std::int64_t at = 0;
   auto const entry = static_cast<fd_entry>(entry_of_fd(fd));
   if (!is_of(set->written_targets, entry)) return false;
-  if (abi::gather const no = look(fd, f, at); no != abi::gather::count) {
+  if (abi::gather const no = why_not_held(fd, f, at); no != abi::gather::count) {
     count(no, 1);
     return false;
   }
@@ -496,14 +498,6 @@ void end_for_good() {
 
 bool let_go(int fd) { return flush(slot_of(fd), fd, amount::all_and_let_go); }
 
-namespace {
-
-bool is_descriptor(place const& where) {
-  return where.kind == place_kind::fd || where.kind == place_kind::fd_now;
-}
-
-}  // namespace
-
 bool has_write_lease(int fd) {
   if (!may_look() || set->strict_targets == 0 || !has_place(fd)) return false;
   for (unsigned i = 0; i < slots; ++i) {
@@ -519,7 +513,7 @@ bool has_write_lease(int fd) {
 
 bool mind(place const& where, bool only_asks) {
   if (!has_any() || where.kind == place_kind::nothing) return false;
-  if (!is_descriptor(where)) {
+  if (where.kind != place_kind::fd && where.kind != place_kind::fd_now) {
     write_all_out();
     return false;
   }

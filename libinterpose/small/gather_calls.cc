@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include "abi/ring_area.h"
 #include "apart.h"
 #include "clock.h"
 #include "extras.h"
@@ -636,7 +635,6 @@ bool begin_gathering(char* segment_path) {
 }  // namespace
 
 alignas(extra) constinit extra const hooks = {.beside = abi::gather_beside,
-                                              .shared_pages = extra_pages(sizeof(abi::ring_area)),
                                               .private_pages = gather_pages,
                                               .begin = begin_gathering,
                                               .stand_before_libc = stand_before_libc,

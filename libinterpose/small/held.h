@@ -173,10 +173,8 @@ bool is_safe(void const* from, std::size_t size);
 bool becomes_safe_rarely(slot& s, void const* from, std::size_t size);
 /// False: nothing is to be relied on at `to`.
 bool copy(slot& s, char* to, void const* from, std::size_t size);
-/// A file that grows past the limit of the process is told so at the very write.
-bool has_limit();
-/// What libc writes out itself, as error(3) does, and nobody sees it.
-bool has_text_waiting(int fd);
+/// Why writes of it cannot wait; abi::gather::count: they can. `at`: its position, -1: the end.
+abi::gather why_not_held(int fd, file& f, std::int64_t& at);
 
 /// How much is written out.
 enum class amount : std::uint8_t {
@@ -193,7 +191,7 @@ struct flushed {
   fd_entry entry = entry_unknown;
   unsigned calls = 0;
   sent out;
-  unsigned writes = 1;  // of the kernel, that are to be paid for
+  unsigned writes = 0;  // of the kernel, which it has made; another one failed if there is an error
 };
 bool flush(slot& s, int fd, amount how);
 void pay(flushed const& f);

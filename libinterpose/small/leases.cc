@@ -59,6 +59,11 @@ unsigned patience(lease_kind kind) {
   return std::max(patience_of(kind).load(std::memory_order_relaxed), least_patience(kind));
 }
 
+bool makes_habit(int fd, ssize_t n, std::uint64_t small, lease_kind kind) {
+  auto const bytes = static_cast<std::uint64_t>(n);
+  return habit_of(fd).wrote(fd, bytes <= small ? bytes : core::most_piece + 1, patience(kind));
+}
+
 void learn(lease_kind kind, unsigned answered) {
   patience_of(kind).store(core::patience_after(patience(kind), answered, least_patience(kind)));
 }
@@ -108,7 +113,8 @@ lease_state mark_ended(unsigned lease, std::uint64_t word) {
   std::uint64_t seen = row.word.load();
   while (abi::with(seen, lease_state::free) == abi::with(word, lease_state::free)) {
     lease_state const now = abi::state_of(seen);
-    if (now == lease_state::free || now == lease_state::ended) return now;
+    bool const is_for_ring = now == lease_state::broken && kind_of(lease) == lease_kind::write;
+    if (now == lease_state::free || now == lease_state::ended || is_for_ring) return now;
     bool const has_keeper = now == lease_state::asked || now == lease_state::held;
     lease_state const next = has_keeper ? lease_state::ended : lease_state::free;
     if (row.word.compare_exchange_weak(seen, abi::with(seen, next))) return now;

@@ -22,6 +22,8 @@ inline abi::lease_head& head_of(lease_kind kind) {
 
 /// So many small calls in a row make a habit that is worth a lease.
 unsigned patience(lease_kind kind);
+/// A call of `n` bytes was made. True: one may ask, after so many of at most `small` in a row.
+bool makes_habit(int fd, ssize_t n, std::uint64_t small, lease_kind kind);
 /// So many were made under one.
 void learn(lease_kind kind, unsigned answered);
 
@@ -47,6 +49,7 @@ asked_answer take_answer(int fd, asked_row const& a);
 std::uint32_t* futex_of(abi::lease_row& row);
 void ring_bell(abi::lease_head& head);
 /// Marks a row as ended if it is still as `word` says, but for its state; the state that it had.
+/// One that has no keeper any more is free, unless it was broken and its ring is to be looked at.
 abi::lease_state mark_ended(unsigned lease, std::uint64_t word);
 
 /// The row is the keeper's again, or nobody's.

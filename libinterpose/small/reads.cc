@@ -198,11 +198,8 @@ void note_read(int fd, ssize_t n) {
   if (n <= 0 || !may_look() || set->read_targets == 0 || !has_place(fd)) return;
   if (!is_of(set->read_targets, peek_fd(fd)) || is_apart() || must_not_hold()) return;
   if (asked_row const a = asked_for(fd); a.is_there) return look_at_asked(fd, a);
-  core::habit& h = habit_of(fd);
-  bool const is_small = n <= core::small_read;
-  auto const bytes = is_small ? static_cast<std::uint64_t>(n) : core::most_piece + 1;
-  if (h.wrote(fd, bytes, patience(lease_kind::read)) && !ask(fd, static_cast<std::uint64_t>(n)))
-    h.pause();
+  bool const is_habit = makes_habit(fd, n, core::small_read, lease_kind::read);
+  if (is_habit && !ask(fd, static_cast<std::uint64_t>(n))) habit_of(fd).pause();
 }
 
 }  // namespace sluice::gather

@@ -136,26 +136,17 @@ void await_unanswered(unsigned lease, std::uint64_t word) {
 /// The file has all that was accepted, or an error says why not, and the keeper's descriptor is
 /// closed. The row is broken then, for its ring is to be looked at.
 void end_row(int fd, unsigned lease, std::uint64_t word, std::uint32_t house) {
-  bool is_unanswered = false;
   core::ring& r = ring_of(lease);
-  abi::lease_row& row = row_of(lease);
-  std::uint64_t seen = row.word.load();
-  for (;;) {
-    bool const is_ours = abi::with(seen, lease_state::free) == abi::with(word, lease_state::free);
-    lease_state const now = is_ours ? abi::state_of(seen) : lease_state::free;
-    if (now == lease_state::broken) count(abi::gather::breaks, 1);
-    if (now != lease_state::asked && now != lease_state::held) break;
-    is_unanswered = now == lease_state::asked;
-    if (row.word.compare_exchange_weak(seen, abi::with(seen, lease_state::ended))) break;
-  }
-  if (is_unanswered) return await_unanswered(lease, word);
+  lease_state const was = mark_ended(lease, word);
+  if (was == lease_state::broken) count(abi::gather::breaks, 1);
+  if (was == lease_state::asked) return await_unanswered(lease, word);
   auto const is_over = [&] { return state_now(lease, word) != lease_state::ended; };
   while (!is_over() && !await(r, house, is_over)) do_their_work(fd, lease, word, house);
 }
 
 /// What the keeper has written since it was last asked.
 flushed collect(slot& s, core::ring const& r) {
-  flushed f = {true, s.entry, 0, {}, 0};
+  flushed f = {true, s.entry, 0, {}};
   std::uint64_t const begin = r.begin.load();
   std::uint32_t const flushes = r.flushes.load(), calls = r.calls.load();
   f.out = {begin - s.paid_bytes, static_cast<int>(r.error.load())};
@@ -192,25 +183,20 @@ bool make_room(slot& s, core::ring& r, std::uint32_t size) {
   return await(r, s.holder, is_there) && !core::is_shut(r);
 }
 
-/// Where a lease says the truth, and nobody is asked when a descriptor of the file is closed.
 bool is_on_local_disk(int fd) {
-  constexpr std::int64_t types[] = {0xEF53, 0x58465342, 0x9123683E, 0x01021994};  // ext4 … tmpfs
   struct statfs where = {};
   if (sys::failed(sys::call(SYS_fstatfs, fd, sys::as_long(&where)))) return false;
-  return std::find(std::begin(types), std::end(types), where.f_type) != std::end(types);
+  return std::any_of(std::begin(abi::leased_types), std::end(abi::leased_types),
+                     [&](abi::leased_type const& t) { return where.f_type == t.magic; });
 }
 
 abi::gather look(int fd) {
-  constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
   // A call on a copy would act on the file beside the keeper.
   if (!is_own(fd) || has_copies(fd)) return abi::gather::refused_shared;
-  long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
-  bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
-  file const f = file_of(fd);
-  if (!is_fit || !f.is_regular || has_limit() || has_rings() || !is_on_local_disk(fd))
-    return abi::gather::refused_kind;
-  bool const is_shared = is_held_elsewhere(nullptr, fd, f) || has_text_waiting(fd);
-  return is_shared ? abi::gather::refused_shared : abi::gather::count;
+  if (!is_on_local_disk(fd)) return abi::gather::refused_kind;
+  file f;
+  std::int64_t at = 0;
+  return why_not_held(fd, f, at);
 }
 
 bool ask(int fd) {
@@ -257,10 +243,7 @@ void look_at_asked(int fd, asked_row const& a) {
 
 void end_unused_write_lease(unsigned lease, std::uint64_t word) {
   end_row(static_cast<int>(abi::fd_of(word)), lease, word, set->rings->head.house.load());
-  if (state_now(lease, word) == lease_state::refused)
-    mark_ended(lease, word);
-  else
-    free_row(lease, word);
+  free_row(lease, word);
 }
 
 bool has_in_ring(slot const& s) {
@@ -286,7 +269,7 @@ flushed flush_ring(slot& s, int fd, amount how) {
   }
   // A row that is not ours any more had nothing left for us.
   bool const is_ours = !is_end || state_now(s.lease, s.lease_word) == lease_state::broken;
-  flushed const f = is_ours ? collect(s, r) : flushed{true, s.entry, 0, {}, 0};
+  flushed const f = is_ours ? collect(s, r) : flushed{true, s.entry, 0, {}};
   if (!is_end) return f;
   learn(lease_kind::write, s.calls);
   release(s, fd, f.out.error);
@@ -324,10 +307,7 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
 
 void note_strict(int fd, ssize_t n) {
   if (asked_row const a = asked_for(fd); a.is_there) return look_at_asked(fd, a);
-  core::habit& h = habit_of(fd);
-  bool const is_small = static_cast<std::uint64_t>(n) <= core::small_write;
-  auto const bytes = is_small ? static_cast<std::uint64_t>(n) : core::most_piece + 1;
-  if (h.wrote(fd, bytes, patience(lease_kind::write)) && !ask(fd)) h.pause();
+  if (makes_habit(fd, n, core::small_write, lease_kind::write) && !ask(fd)) habit_of(fd).pause();
 }
 
 }  // namespace sluice::gather

@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <ctime>
 #include <fstream>
-#include <iterator>
-#include <string_view>
 
 #include "base/clock.h"
 #include "base/mounts.h"
@@ -21,8 +19,6 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::int64_t shortest_break_s = 4, longest_break_s = 60;
-
-constexpr std::string_view local_types[] = {"btrfs", "ext4", "tmpfs", "xfs"};
 
 bool is_kept_now(abi::lease_head const& head) {
   timespec const now = timespec_of(steady_ns());
@@ -59,8 +55,8 @@ void register_death(std::atomic<std::uint32_t>& keeper) {
   syscall(SYS_set_robust_list, &list, sizeof list);
 }
 
-bool is_dead(int pidfd) {
-  pollfd p = {pidfd, POLLIN, 0};
+bool has_ended(int fd) {
+  pollfd p = {fd, POLLIN, 0};
   return poll(&p, 1, 0) != 0;
 }
 
@@ -69,8 +65,8 @@ bool is_local(int fd) {
   if (!id) return false;
   for (mount_row const& m : read_mounts())
     if (m.id == *id)
-      return std::find(std::begin(local_types), std::end(local_types), m.type) !=
-             std::end(local_types);
+      return std::ranges::any_of(abi::leased_types,
+                                 [&](abi::leased_type const& t) { return m.type == t.name; });
   return false;
 }
 

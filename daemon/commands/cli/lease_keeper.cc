@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/futex.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -18,11 +16,8 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstddef>
-#include <ctime>
 #include <deque>
-#include <fstream>
 #include <mutex>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -44,6 +39,7 @@ using read_board = abi::lease_board<abi::read_leases>;
 
 constexpr std::int64_t tell_ns = 2 * second_ns;       // the board is told that we live
 constexpr std::int64_t take_over_ns = second_ns / 2;  // between two looks whether the keeper lives
+
 struct leased_file {
   descriptor fd, process;
   std::uint64_t device = 0, inode = 0;
@@ -63,7 +59,7 @@ leased_file find_file(std::uint32_t pid, unsigned fd) {
   if (!named ||
       statx(named.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &st) != 0)
     return f;
-  if (!S_ISREG(st.stx_mode) || !is_local(named.get()) || is_dead(f.process.get())) return f;
+  if (!S_ISREG(st.stx_mode) || !is_local(named.get()) || has_ended(f.process.get())) return f;
   f.device = device_number(st.stx_dev_major, st.stx_dev_minor);
   f.inode = st.stx_ino;
   f.fd = descriptor(open(fmt::format("/proc/self/fd/{}", named.get()).c_str(),
@@ -135,7 +131,6 @@ class keeper {
     take_over();
     for (;;) {
       std::uint32_t const seen = board_.head.bell.load();
-      look_at_clock();
       std::int64_t const before_ns = steady_ns();
       for (opener::answer& one : opener_.take()) lease(std::move(one));
       for (unsigned i = 0; i < abi::read_leases; ++i) look_at(i);
@@ -173,16 +168,9 @@ class keeper {
     }
   }
 
-  void look_at_clock() {
-    std::int64_t const now_ns = steady_ns();
-    if (now_ns - looked_ns_ < second_ns) return;
-    looked_ns_ = now_ns;
-    break_s_ = break_time_s();
-  }
-
   /// A lease that was whole then is not ended before half the time has passed.
   void trust_from(std::int64_t before_ns) {
-    board_.head.trusted_until.store(trusted_until(before_ns, break_s_));
+    board_.head.trusted_until.store(trusted_until(before_ns, breaks_.seconds(before_ns)));
   }
 
   bool is_whole(row const& r) const { return fcntl(r.file.fd.get(), F_GETLEASE) == F_RDLCK; }
@@ -211,7 +199,7 @@ class keeper {
   /// Somebody is about to write, or the process is gone. The board says so first.
   void keep(abi::lease_row& at, row& r, std::uint64_t word) {
     bool const is_its = r.file.fd && r.word == word;
-    if (is_its && is_dead(r.file.process.get())) settle(at, word, lease_state::free);
+    if (is_its && has_ended(r.file.process.get())) settle(at, word, lease_state::free);
     if (!is_its || !is_whole(r)) settle(at, word, lease_state::broken);
   }
 
@@ -238,7 +226,7 @@ class keeper {
   opener opener_;
   descriptor const deaths_;
   std::array<row, abi::read_leases> rows_;
-  std::int64_t looked_ns_ = -second_ns, break_s_ = 0;
+  break_time breaks_;
 };
 
 /// Nothing of the program's terminal, pipes or directories stays with us. The epoll descriptor.
@@ -274,7 +262,7 @@ int stand_apart() {
 
 std::unique_ptr<lease_keeper> lease_keeper::begin(foreign<abi::segment>& s,
                                                   std::string const& path) {
-  if (s.reads.head.targets == 0 || break_time_s() < shortest_break_s) return nullptr;
+  if (s.reads.head.targets == 0 || break_time_s() == 0) return nullptr;
   pid_t const parent = getpid(), pid = fork();
   if (pid == 0) try {
       child_side(path, parent);

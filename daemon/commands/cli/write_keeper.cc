@@ -42,7 +42,7 @@ namespace {
 using abi::lease_state;
 
 constexpr std::int64_t tick_length_ns = 4'000'000;   // bytes wait for so long
-constexpr std::int64_t beat_ns = second_ns;          // between two looks of who has nothing to do
+constexpr std::int64_t beat_ns = second_ns;          // between two looks where nothing is to do
 constexpr std::int64_t patience_ns = 3 * second_ns;  // with one that does not look
 constexpr off_t aside_bytes = 2 * core::ring::room;  // for each row, on its file system
 // Where less is left, the program is to be told at the very write that nothing is.
@@ -87,11 +87,6 @@ bool has_left(int fd, std::uint64_t bytes) {
               bytes);
 }
 
-bool is_end_of(int pipe) {
-  pollfd p = {pipe, POLLIN, 0};
-  return poll(&p, 1, 0) != 0;
-}
-
 /// Of the file, or of the position if nothing is appended to it.
 std::uint64_t end_of(int fd) {
   struct stat st = {};
@@ -117,7 +112,7 @@ class worker {
     for (std::uint32_t none = 0;
          !head_.keeper.compare_exchange_strong(none, static_cast<std::uint32_t>(getpid()));
          none = 0) {
-      if (is_end_of(until_closed_)) _exit(0);
+      if (has_ended(until_closed_)) _exit(0);
       wait_on(head_.keeper, none, beat_ns / 20);
     }
     head_.pid_space.store(segment::own_pid_space());
@@ -132,21 +127,15 @@ class worker {
       std::uint32_t const seen = head_.bell.load();
       book_.beats.fetch_add(1);
       std::int64_t const before_ns = steady_ns();
-      bool const is_ending = is_end_of(until_closed_);
+      bool const is_ending = has_ended(until_closed_);
       bool const is_tick = tick_ns_ != 0 && before_ns >= tick_ns_;
       if (is_tick) tick_ns_ = 0;
       for (unsigned i = 0; i < abi::write_leases; ++i) look_at(i, is_ending, is_tick);
       if (is_ending && !has_any()) end();
-      head_.trusted_until.store(trusted_until(before_ns, break_time()));
+      head_.trusted_until.store(trusted_until(before_ns, breaks_.seconds(before_ns)));
       follow_follower();
       rest(seen);
     }
-  }
-
-  std::int64_t break_time() {
-    std::int64_t const now_ns = steady_ns();
-    if (now_ns - looked_ns_ > second_ns) looked_ns_ = now_ns, break_s_ = break_time_s();
-    return break_s_;
   }
 
   /// Who follows finds that nobody is to be followed.
@@ -225,7 +214,7 @@ class worker {
   /// Of a row that is held.
   void keep(unsigned i, bool is_ending, bool is_tick) {
     kept_file const k = book_.of[i];
-    bool const has_died = is_dead(k.process);
+    bool const has_died = has_ended(k.process);
     bool const may_write =
         !is_tick || has_died || rights_of(static_cast<pid_t>(abi::pid_of(k.word))) == rights_;
     if (has_died || is_ending || !may_write || fcntl(k.fd, F_GETLEASE) != F_WRLCK) {
@@ -397,7 +386,7 @@ class worker {
       epoll_ctl(deaths_, EPOLL_CTL_MOD, until_closed_, &end);
     std::uint32_t beats = 0;
     std::int64_t since_ns = steady_ns();
-    while (process >= 0 && !is_dead(process)) {
+    while (process >= 0 && !has_ended(process)) {
       epoll_event one = {};
       if (epoll_wait(deaths_, &one, 1, static_cast<int>(beat_ns / 1'000'000)) > 0) {
         head_.bell.fetch_add(1);
@@ -454,7 +443,7 @@ class worker {
   int const deaths_, until_closed_;
   std::string const rights_;
   pid_t follower_ = 0;
-  std::int64_t looked_ns_ = -2 * second_ns, break_s_ = 0;
+  break_time breaks_;
   dev_t device_ = 0;
   std::int64_t tick_ns_ = 0;  // when all that waits is written; 0: nothing did
 };
@@ -470,7 +459,7 @@ book& new_book() {
 }
 
 /// No child has the memory of its parent's areas: it maps its own.
-[[noreturn]] void keep_writes(std::string const& path, int until_closed) {
+[[noreturn]] void keep_writes(std::string const& path, int until_closed) try {
   static auto const mapped = area_map<abi::ring_area>::open(path, geteuid());
   if (!mapped) _exit(1);
   abi::ring_area& area = as_shared(**mapped);
@@ -494,6 +483,8 @@ book& new_book() {
   sigprocmask(SIG_SETMASK, &blocked, nullptr);
   worker only(area, new_book(), epoll_create1(EPOLL_CLOEXEC), kept);
   only.begin();
+} catch (...) {
+  _exit(1);
 }
 
 bool may_trace_all() {
