@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of small reads and strict writes share: runs below `sluice run --small WORD`, and
-# random programs that are compared with a bare run.
+# What the tests of small reads and writes share: runs below `sluice run --small WORD`, and random
+# programs that are compared with a bare run.
 . test/libinterpose/common.bash
 
-# below WORD DIR CMD…
+# below WORD DIR CMD…: close-to-open, which only a policy says, too.
 below() {
-  local word=$1 where=$2
+  local word=$1 where=$2 how=(--small "$1@$2")
   shift 2
+  if [ "$word" = close-to-open ]; then
+    cat >"$SCRATCH/policy.json" <<P
+{"targets": {"scratch": {"path": "$where", "small": "$word"}}}
+P
+    how=(--policy "$SCRATCH/policy.json")
+  fi
   rm -f "$report"
   timeout -s KILL "${TIME:-100}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
-    ${JOB:+--job "$JOB"} --small "$word@$where" --report "$report" --no-summary \
+    ${JOB:+--job "$JOB"} "${how[@]}" --report "$report" --no-summary \
     ${LIMIT:+--limit "$LIMIT"} -- "$@"
 }
 
@@ -35,11 +41,12 @@ compare() {
   same "seed $seed in $dir"
 }
 
-# mount_disks: $DIR/ext4, xfs and btrfs, each its own.
+# mount_disks [TYPE…]: $DIR/ext4, xfs and btrfs, or those, each its own.
 mount_disks() {
   local type
-  need mkfs.ext4 mkfs.xfs mkfs.btrfs
-  for type in ext4 xfs btrfs; do
+  [ $# -gt 0 ] || set -- ext4 xfs btrfs
+  need "${@/#/mkfs.}"
+  for type in "$@"; do
     truncate -s 320M "$SCRATCH/$type.img"
     "mkfs.$type" -q "$SCRATCH/$type.img" >/dev/null && mkdir "$DIR/$type" || fail "mkfs.$type"
     mount -o loop "$SCRATCH/$type.img" "$DIR/$type" || fail "mount $type"
