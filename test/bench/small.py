@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 
-from common import BUILD, SLUICE, Broken, Scratch, finish, machine, median, need_stage
+from common import BUILD, SLUICE, Broken, Scratch, finish, machine, median, need_stage, output
 from common import say_machine, write_json
 
 PIECES = os.path.join(BUILD, "bench", "pieces")
@@ -77,7 +77,7 @@ def on_fuse(scratch):
             subprocess.run(["umount", here], check=False)
 
 
-def gathered(folder, name, rounds, writes, held="gathered"):
+def gathered(folder, name, rounds, writes, held="gathered", most_bytes=256 << 20):
     """Writes of a new file, its close included, and short files; `held`: the other way."""
     policy = os.path.join(folder, "policy.json")
     with open(policy, "w") as f:
@@ -97,7 +97,7 @@ def gathered(folder, name, rounds, writes, held="gathered"):
           f"{held + ', ns':>13} {'gain':>8}")
     path = os.path.join(folder, "file")
     for by in GATHERED:
-        rates = both("write", path, by, min(writes, (256 << 20) // by) * by)
+        rates = both("write", path, by, min(writes, most_bytes // by) * by)
         ns = {way: by / rate * 1e3 for way, rate in rates.items()}
         rows["writes"][by] = ns
         print(f"{by:8} {ns['native']:12.1f} {ns[held]:13.1f} "
@@ -177,6 +177,26 @@ def gathered_everywhere(options):
     return rows
 
 
+def gathered_there(options):
+    """On the file system of --scratch alone, and what its server takes in large pieces."""
+    most_bytes = 16 << 20
+    seen = {("native", 1 << 20): [], ("gathered", 1 << 10): []}
+    with Scratch(options.scratch) as scratch:
+        name = output("stat", "-f", "-c", "%T", scratch).strip()
+        rows = gathered(scratch, name, options.rounds, 20_000, most_bytes=most_bytes)
+        path, policy = os.path.join(scratch, "large"), os.path.join(scratch, "policy.json")
+        for _ in range(options.rounds):
+            for (way, by), to in seen.items():
+                if os.path.exists(path):
+                    os.unlink(path)
+                to.append(run(way, "write", path, by, most_bytes, policy=policy))
+    print(f"\n{name}: the same bytes in turns, MB/s")
+    rows["in turns"] = {f"{way}, {by}": median(x) for (way, by), x in seen.items()}
+    for words, rate in rows["in turns"].items():
+        print(f"{words:>14} {rate:8.0f}")
+    return {name: rows}
+
+
 def strict_everywhere(options):
     rows = {}
     for name, at in (("tmpfs", "/dev/shm"), ("ext4", options.scratch)):
@@ -232,7 +252,7 @@ def table(head, columns, sizes, one_round, rounds, is_rate):
 
 
 PARTS_OF_IT = {"hints": hinted, "gathered": gathered_everywhere, "buffered": buffered_everywhere,
-               "strict": strict_everywhere}
+               "strict": strict_everywhere, "there": gathered_there}
 
 
 def main():
@@ -240,13 +260,14 @@ def main():
     p.add_argument("--scratch", default=os.path.join(BUILD, "bench"), help="on a real disk")
     p.add_argument("--mib", type=int, default=32, help="size of the file that is written")
     p.add_argument("--rounds", type=int, default=7)
-    p.add_argument("--only", choices=list(PARTS_OF_IT), help="one part of it")
+    p.add_argument("--only", choices=list(PARTS_OF_IT),
+                   help="one part of it; there: close-to-open, on the file system of --scratch")
     p.add_argument("--json", help="write all figures there")
     options = p.parse_args()
     need_stage()
     facts = machine()
     say_machine(facts)
-    chosen = [options.only] if options.only else PARTS_OF_IT
+    chosen = [options.only] if options.only else [n for n in PARTS_OF_IT if n != "there"]
     write_json(options.json, {"machine": facts,
                               **{name: PARTS_OF_IT[name](options) for name in chosen}})
 
