@@ -53,8 +53,8 @@ $S explain --job seen >"$SCRATCH/out" || fail "explain: $?"
 grep -q 'were it held to that, .* would wait. No request waited' "$SCRATCH/out" ||
   fail "$(cat "$SCRATCH/out")"
 $S jobs | grep -q '^seen .* watched ' || fail "$($S jobs)"
-$S top --batch -n 1 >"$SCRATCH/out" || fail "top: $?"
-grep -q ' BEYOND' "$SCRATCH/out" || fail "$(cat "$SCRATCH/out")"
+shows_beyond() { $S top --batch -n 1 >"$SCRATCH/out" && grep -q ' BEYOND' "$SCRATCH/out"; }
+until_true shows_beyond || fail "top: $(cat "$SCRATCH/out")"
 share_is_small() { [ "$(of_job busy '[1]["grant"] < 600' 2>/dev/null)" = True ]; }
 until_true share_is_small || fail "who is held: $(field d)"
 
