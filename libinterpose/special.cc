@@ -9,6 +9,7 @@
 #include "apart.h"
 #include "loaded.h"
 #include "meter.h"
+#include "received.h"
 #include "rows.h"
 #include "sys.h"
 
@@ -48,13 +49,7 @@ auto metered(call id, core::op what, place const& where, std::uint64_t bytes, Re
 
 // fds that arrived in a message have numbers the table may remember from before.
 void forget_received(msghdr const& message) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
-       part = CMSG_NXTHDR(const_cast<msghdr*>(&message), part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    auto const* fds = reinterpret_cast<int const*>(CMSG_DATA(part));
-    std::size_t const count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) set_fd(fds[i], entry_unknown);
-  }
+  each_of_fds(message, [](int fd) { set_fd(fd, entry_unknown); });
 }
 
 // Forgets `fd`, which is about to be closed; what it was.

@@ -25,7 +25,11 @@ inline constexpr unsigned gather_begin = 32;  // small writes in a row make a ha
 /// vain.
 inline constexpr unsigned few_writes = 16;
 inline constexpr unsigned most_vain_flushes = 4;  // in a row
-inline constexpr unsigned asks_rarely = 32;       // memory is asked for once in so many writes
+/// What has waited for so many coarse ticks, a second, is written out with the next write: others
+/// can follow what a program writes, and one that writes slowly is not held for long.
+inline constexpr std::uint32_t most_wait_ticks = 8;
+inline constexpr unsigned asks_rarely = 32;  // memory is asked for once in so many writes
+inline constexpr unsigned most_doubts = 3;   // in vain
 
 /// Small reads: up to so many bytes make a habit. A lease costs about as much as a few hundred of
 /// them, so there must be more to come. Where fewer came, the next one is asked for after twice as
@@ -153,7 +157,9 @@ class habit {
     set(doublings_, 0u);
   }
   /// The next write is the first of a run.
-  bool is_at_begin(int fd) const { return get(fd_after_) != fd + 1 || get(run_) == 0; }
+  bool is_at_begin(int fd) const {
+    return get(fd_after_) != fd + 1 || (get(run_) == 0 && get(left_) == 0);
+  }
   /// It wrote `n` bytes. True: one may begin, after so many small ones in a row.
   bool wrote(int fd, std::uint64_t n, unsigned in_a_row = gather_begin) {
     if (get(fd_after_) != fd + 1) begin(fd);

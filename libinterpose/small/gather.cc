@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "area.h"
+#include "clock.h"
 #include "extras.h"
 #include "loaded.h"
 #include "meter.h"
@@ -134,7 +135,7 @@ bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for) {
   std::uint32_t const room_bytes = rooms[static_cast<unsigned>(is_for)];
   if (s.fd_after.load() != 0 || s.bytes.is_taken() || !map_room(s, room_bytes)) return false;
   s.device = f.device, s.inode = f.inode, s.entry = entry, s.is_for = is_for, s.vain = 0;
-  s.until_asks = 0;
+  s.until_asks = 0, s.doubts = 0;
   if (!swap_entry(fd, entry, as_outside(entry))) return false;
   mine->held.fetch_add(1);
   s.fd_after.store(fd + 1);
@@ -186,6 +187,7 @@ flushed flush_locked(slot& s, int fd, amount how) {
   }
   if (s.at >= 0) s.at += static_cast<std::int64_t>(f.out.bytes);
   __builtin_memmove(s.room, s.room + f.out.bytes, kept);
+  s.paused_at = coarse_tick();
   s.bytes.open(kept, core::most_gathered(s.at));
   return f;
 }
@@ -242,7 +244,11 @@ bool becomes_safe(void const* from, std::size_t size) {
 bool becomes_safe_rarely(slot& s, void const* from, std::size_t size) {
   if (s.until_asks-- != 0) return false;
   s.until_asks = core::asks_rarely;
-  return becomes_safe(from, size);
+  bool const is_known_now = becomes_safe(from, size);
+  unsigned const doubts = is_known_now ? 0 : s.doubts.load(std::memory_order_relaxed) + 1u;
+  s.doubts.store(static_cast<std::uint8_t>(std::min(doubts, core::most_doubts)),
+                 std::memory_order_relaxed);
+  return is_known_now;
 }
 
 namespace {
@@ -273,10 +279,12 @@ bool begins_program(void const* from, ssize_t n) {
   constexpr char elf[] = {0x7f, 'E', 'L', 'F'};
   char begin[sizeof elf];
   std::size_t const size = n < ssize_t{sizeof elf} ? static_cast<std::size_t>(n) : sizeof elf;
-  if (set->copies_by_kernel && !copy_by_kernel(begin, from, size)) return false;
-  if (!set->copies_by_kernel && !is_safe(from, size) && !becomes_safe(from, size))
+  if (is_safe(from, size) || (!set->copies_by_kernel && becomes_safe(from, size)))
+    __builtin_memcpy(begin, from, size);
+  else if (!set->copies_by_kernel)
     return true;  // for all we know
-  if (!set->copies_by_kernel) __builtin_memcpy(begin, from, size);
+  else if (!copy_by_kernel(begin, from, size))
+    return false;
   return __builtin_memcmp(begin, elf, size) == 0;
 }
 
@@ -324,6 +332,7 @@ bool hold(int fd) {
   locked const alone(s.lock);
   if (!begin_to_hold(s, fd, f, entry, use::gather)) return false;
   s.at = at;
+  s.paused_at = coarse_tick();
   s.bytes.open(0, core::most_gathered(at));
   return true;
 }
@@ -436,7 +445,10 @@ answer take(int fd, void const* from, std::size_t size) {
     });
   };
   bool const fits = size <= core::most_piece && s.is_for == use::gather;
-  if (fits && (add() || (flush(s, fd, amount::whole_windows) && add()))) return answer::gathered;
+  if (fits && (add() || (flush(s, fd, amount::whole_windows) && add()))) {
+    if (coarse_tick() - s.paused_at > core::most_wait_ticks) flush(s, fd, amount::all);
+    return answer::gathered;
+  }
   flush(s, fd, amount::all_and_let_go);
   return answer::begin_anew;
 }
@@ -497,6 +509,11 @@ void end_for_good() {
 }
 
 bool let_go(int fd) { return flush(slot_of(fd), fd, amount::all_and_let_go); }
+
+void end_for_a_while(int fd) {
+  habit_of(fd).pause();
+  let_go(fd);
+}
 
 bool has_write_lease(int fd) {
   if (!may_look() || set->strict_targets == 0 || !has_place(fd)) return false;

@@ -6,11 +6,12 @@
 // each of the small ones. A descriptor is *held* while that is done for it.
 // What stays true: the process itself sees no difference. Every other call that may tell (its row
 // in calls.def says on which file it works) lets the descriptor go first, or has its bytes written.
-// Others see them at close, fsync, lock and exit, when a mebibyte is full, and at the next call of
-// that kind. A process that is killed loses what it has gathered, as it loses the buffers of stdio.
-// No descriptor is held that another process may share. No thread waits for one that copies: it
-// writes what is gathered and goes on without. Only who writes it out is waited for, as the kernel
-// lets writers of one file wait; signals are blocked meanwhile, so that one comes back.
+// Others see them at close, fsync, lock and exit, when a mebibyte is full, at the next call of that
+// kind, and at the first write after a second. A process that is killed loses what it has gathered,
+// as it loses the buffers of stdio. No descriptor is held that another process may share. No thread
+// waits for one that copies: it writes what is gathered and goes on without. Only who writes it out
+// is waited for, as the kernel lets writers of one file wait; signals are blocked meanwhile, so
+// that one comes back.
 #pragma once
 
 #include "place.h"

@@ -15,6 +15,7 @@
 #include "extras.h"
 #include "loaded.h"
 #include "meter.h"
+#include "received.h"
 #include "rows.h"
 #include "small/gather.h"
 #include "small/leases.h"
@@ -34,10 +35,14 @@ namespace sluice::gather {
   BY_HAND(ioctl)          \
   BY_HAND(sendmsg)        \
   BY_HAND(sendmmsg)       \
+  BY_HAND(recvmsg)        \
+  BY_HAND(recvmmsg)       \
+  BY_HAND(pidfd_getfd)    \
   BY_HAND(mmap)           \
   BY_HAND(sync)           \
   BY_HAND(unlinkat)       \
   BY_HAND(opendir)        \
+  BY_HAND(closedir)       \
   BY_HAND(ftw)            \
   BY_HAND(nftw)           \
   BY_HAND(fts_read)       \
@@ -287,6 +292,30 @@ int sendmmsg(int fd, void* messages, unsigned count, int flags) {
   return next::sendmmsg(fd, messages, count, flags);
 }
 
+// What arrived may have a number of which something is remembered.
+ssize_t recvmsg(int fd, void* message, int flags) {
+  ssize_t const r = next::recvmsg(fd, message, flags);
+  if (r >= 0 && carries_fds(*static_cast<msghdr const*>(message))) share_all();
+  return r;
+}
+
+int recvmmsg(int fd, void* messages, unsigned count, int flags, void* timeout) {
+  int const r = next::recvmmsg(fd, messages, count, flags, timeout);
+  for (int i = 0; i < r; ++i)
+    if (carries_fds(static_cast<mmsghdr const*>(messages)[i].msg_hdr)) {
+      share_all();
+      break;
+    }
+  return r;
+}
+
+// A copy of one of our own, perhaps.
+int pidfd_getfd(int pidfd, int fd, unsigned flags) {
+  int const r = next::pidfd_getfd(pidfd, fd, flags);
+  if (r >= 0) share_all();
+  return r;
+}
+
 // Memory that is the file's sees what others write in it, and not what is gathered.
 void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t at) {
   bool const is_file = fd >= 0 && (flags & MAP_ANONYMOUS) == 0;
@@ -309,6 +338,12 @@ int unlinkat(int dir, char const* path, int flags) {
 DIR* opendir(char const* path) {
   write_all_out();
   return next::opendir(path);
+}
+
+int closedir(DIR* dir) {
+  int const fd = dir != nullptr ? ::dirfd(dir) : -1;
+  if (fd >= 0) note_closed(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
+  return next::closedir(dir);
 }
 
 int ftw(char const* path, ftw_function* visit, int depth) {
@@ -537,7 +572,7 @@ bool is_about_files(long number) {
 
 // Those after which others may have our descriptors, or use them when nobody looks. True: nothing
 // is held until the call is over, in a process that has our memory.
-bool mind_sharing(long number, long a, long flags, long fd) {
+bool mind_sharing(long number, long a, long b, long flags, long fd) {
   switch (number) {
     case SYS_clone:
       if ((a & CLONE_VM) != 0 || shares_one(a)) stand_back();
@@ -556,6 +591,7 @@ bool mind_sharing(long number, long a, long flags, long fd) {
 #endif
       stand_back();
       break;
+    case SYS_io_uring_setup:  // a thread of the kernel may write by itself
     case SYS_inotify_init1:
     case SYS_fanotify_init:
 #if defined(SYS_inotify_init)
@@ -578,17 +614,25 @@ bool mind_sharing(long number, long a, long flags, long fd) {
     case SYS_close:
       note_closed(static_cast<unsigned>(a), static_cast<unsigned>(a));
       break;
+    case SYS_close_range:
+      note_closed(static_cast<unsigned>(a), static_cast<unsigned>(b));
+      break;
     default:
       break;
   }
   return false;
 }
 
+bool brings_fds(long number) {
+  return number == SYS_pidfd_getfd || number == SYS_recvmsg || number == SYS_recvmmsg;
+}
+
 // Which file it is about is not looked at.
 long syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (is_about_files(number) && let_all_go()) return slow::syscall(number, a, b, c, d, e, f);
-  bool const is_start = mind_sharing(number, a, d, e);
+  bool const is_start = mind_sharing(number, a, b, d, e);
   long const r = next::syscall(number, a, b, c, d, e, f);
+  if (brings_fds(number)) share_all();
   if (is_start && r != 0) after_start();
   return r;
 }

@@ -46,12 +46,14 @@ struct alignas(64) slot {
 
   std::uint32_t room_bytes;
   use is_for;
-  unsigned calls;               // so many reads were answered, or writes accepted
-  std::uint64_t lease_word;     // its row, as long as the lease is held
-  std::uint64_t paid_bytes;     // strict: of the ring's
-  std::uint32_t holder;         // read: the keeper; strict: the house of the keepers
-  std::uint32_t paused_at;      // strict: so many writes were accepted when it paused last
-  std::atomic<unsigned> lease;  // this and the next also read without the lock
+  std::atomic<std::uint8_t> doubts;  // questions about memory in a row that helped nothing
+  unsigned calls;                    // so many reads were answered, or writes accepted
+  std::uint64_t lease_word;          // its row, as long as the lease is held
+  std::uint64_t paid_bytes;          // strict: of the ring's
+  std::uint32_t holder;              // read: the keeper; strict: the house of the keepers
+  std::uint32_t paused_at;           // strict: so many writes were accepted when it paused last;
+                                     // gather: the coarse tick when nothing waited last
+  std::atomic<unsigned> lease;       // this and the next also read without the lock
   std::atomic<std::uint32_t> paid_flushes;  // strict: of the ring's
 };
 
@@ -167,10 +169,17 @@ bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for);
 void release(slot& s, int fd, int error);
 /// False: it was not held.
 bool let_go(int fd);
+/// The same; some time passes until it is tried again.
+void end_for_a_while(int fd);
 /// Memory that only this process changes, and tells us when it takes it away.
 bool is_safe(void const* from, std::size_t size);
 /// The same after the kernel was asked for it, once in so many times.
 bool becomes_safe_rarely(slot& s, void const* from, std::size_t size);
+/// The program's buffers lie where the kernel is to be asked each time (memory that libc maps and
+/// unmaps). That costs about as much as the call that is saved, where no server is asked.
+inline bool is_costly(slot const& s) {
+  return s.doubts.load(std::memory_order_relaxed) >= core::most_doubts;
+}
 /// False: nothing is to be relied on at `to`.
 bool copy(slot& s, char* to, void const* from, std::size_t size);
 /// Why writes of it cannot wait; abi::gather::count: they can. `at`: its position, -1: the end.

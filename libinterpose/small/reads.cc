@@ -189,7 +189,10 @@ answer take_read(int fd, void* to, std::size_t size, std::size_t& n) {
     return got != core::gathered::none;
   };
   bool const fits = size <= core::most_piece;
-  if (fits && (draw() || (fill(s, fd, wanted) && draw()))) return answer::gathered;
+  if (fits && (draw() || (fill(s, fd, wanted) && draw()))) {
+    if (is_costly(s)) end_for_a_while(fd);
+    return answer::gathered;
+  }
   let_go(fd);
   return answer::begin_anew;
 }

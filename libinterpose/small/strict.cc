@@ -296,6 +296,7 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
       bool const is_half = waiting >= wake_at && waiting - n < wake_at;
       if (is_half || set->rings->head.is_asleep.load() != 0) ring_bell(head());
       if (r.flushes.load(std::memory_order_relaxed) != s.paid_flushes) settle(s, fd, r);
+      if (is_costly(s)) end_for_a_while(fd);
       return true;
     }
     fits = a == core::added::full && make_room(s, r, n);

@@ -3,20 +3,24 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fs.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/capability.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,7 +51,8 @@ constexpr std::int64_t patience_ns = 3 * second_ns;  // with one that does not l
 constexpr off_t aside_bytes = 2 * core::ring::room;  // for each row, on its file system
 // Where less is left, the program is to be told at the very write that nothing is.
 constexpr std::uint64_t roomy_bytes = 64 << 20, scarce_bytes = 16 << 20;
-// No file system that we serve takes less in a file; its end is told at the very write, too.
+// No file system that we serve takes less in a file (see is_large()); its end is told at the very
+// write, too.
 constexpr std::uint64_t longest_file = std::uint64_t{1} << 40;
 
 /// What both processes know of a row. They have one table of descriptors.
@@ -76,6 +81,28 @@ std::string rights_of(pid_t pid) {
     for (std::string_view key : {"Uid:", "Gid:", "Groups:", "CapEff:"})
       if (line.starts_with(key)) found += line + "\n";
   return found;
+}
+
+/// Nobody has limited the length of its files.
+bool is_unlimited(pid_t pid) {
+  rlimit limit = {};
+  return prlimit(pid, RLIMIT_FSIZE, nullptr, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+}
+
+/// A write may take something away that depends on who makes it.
+bool has_privilege(int fd, struct stat const& st) {
+  return (st.st_mode & (S_ISUID | S_ISGID)) != 0 ||
+         fgetxattr(fd, "security.capability", nullptr, 0) >= 0;
+}
+
+/// Of ext4: without extents a file ends at 16 GiB, or before.
+bool is_large(int fd) {
+  constexpr long ext4 = 0xEF53;
+  struct statfs where = {};
+  if (fstatfs(fd, &where) != 0) return false;
+  if (where.f_type != ext4) return true;
+  int flags = 0;
+  return ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_EXTENT_FL) != 0;
 }
 
 /// Of one that says no size there is enough.
@@ -211,32 +238,34 @@ class worker {
     settle(i, abi::with(word, lease_state::ended), lease_state::free);
   }
 
+  bool may_still(std::uint32_t pid) const {
+    auto const p = static_cast<pid_t>(pid);
+    return rights_of(p) == rights_ && is_unlimited(p);
+  }
+
   /// Of a row that is held.
   void keep(unsigned i, bool is_ending, bool is_tick) {
     kept_file const k = book_.of[i];
     bool const has_died = has_ended(k.process);
-    bool const may_write =
-        !is_tick || has_died || rights_of(static_cast<pid_t>(abi::pid_of(k.word))) == rights_;
+    bool const at_once = ring_of(i).wants_all.exchange(0) != 0 || is_tick;
+    bool const is_due = is_due_now(i, at_once);
+    bool const may_write = !is_due || has_died || may_still(abi::pid_of(k.word));
     if (has_died || is_ending || !may_write || fcntl(k.fd, F_GETLEASE) != F_WRLCK) {
       release(i);
       if (has_died) ring_of(i).is_taken.store(0);  // who copied is dead, too
       return settle(i, k.word, has_died ? lease_state::free : lease_state::broken);
     }
-    bool const is_asked = ring_of(i).wants_all.exchange(0) != 0;
-    if (!write_if_due(i, is_asked || is_tick)) {
+    if (is_due && !write_out(i)) {
       release(i);
-      settle(i, k.word, lease_state::broken);
+      return settle(i, k.word, lease_state::broken);
     }
+    if (is_due || at_once) tell(i);
   }
 
-  /// False: the file takes no more.
-  bool write_if_due(unsigned i, bool at_once) {
+  bool is_due_now(unsigned i, bool at_once) {
     core::ring const& r = ring_of(i);
     std::uint64_t const bytes = core::bytes_in(r) - r.begin.load();
-    bool const is_due = bytes >= core::ring::room / 2 || (at_once && bytes != 0);
-    if (is_due && !write_out(i)) return false;
-    if (is_due || at_once) tell(i);
-    return true;
+    return bytes >= core::ring::room / 2 || (at_once && bytes != 0);
   }
 
   /// All that is in the ring now. False: that was the last of it; an error says what is lost.
@@ -322,8 +351,8 @@ class worker {
                          is_local(fd) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool const is_free =
         fcntl(fd, F_GETLEASE) == F_UNLCK && fcntl(fd, F_GETOWN) == 0 && fcntl(fd, F_GETSIG) == 0;
-    return is_file && is_free && has_left(fd, roomy_bytes) && end_of(fd) <= longest_file &&
-           is_on_our_device(st.st_dev);
+    return is_file && is_free && !has_privilege(fd, st) && is_large(fd) &&
+           has_left(fd, roomy_bytes) && end_of(fd) <= longest_file && is_on_our_device(st.st_dev);
   }
 
   bool take_lease(unsigned i) {
@@ -535,7 +564,7 @@ std::unique_ptr<write_keeper> write_keeper::begin(foreign<abi::segment>& s,
   std::string const rings = segment::rings_path(path);
   auto area = area_map<abi::ring_area>::open(rings, geteuid());
   int ends[2];
-  if (!area || pipe2(ends, O_CLOEXEC) != 0) return nullptr;
+  if (!area || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return nullptr;
   descriptor theirs(ends[0]), ours(ends[1]);
   pid_t const pid = fork();
   if (pid == 0) {
@@ -551,17 +580,22 @@ std::unique_ptr<write_keeper> write_keeper::begin(foreign<abi::segment>& s,
 abi::lease_head& write_keeper::head() { return as_shared((*area_)->board.head); }
 
 write_keeper::~write_keeper() {
-  until_closed_ = descriptor();
   // The one that was started, or one that followed it.
   auto const is_at_work = [&] {
     std::uint32_t const keeper = head().keeper.load();
     return keeper != 0 && (keeper & abi::keeper_died) == 0 &&
            (*area_)->head.house.load() == static_cast<std::uint32_t>(pid_);
   };
-  constexpr std::int64_t pause_ns = 500'000, most_ns = 60 * second_ns;
-  for (std::int64_t const until_ns = steady_ns() + most_ns; is_at_work() && steady_ns() < until_ns;)
-    sleep_until(steady_ns() + pause_ns);
-  if (is_at_work()) kill(pid_, SIGKILL);
+  constexpr std::int64_t pause_ns = 500'000, most_ns = 60 * second_ns, most_idle_ns = 5 * second_ns;
+  shutdown(house_.get(), SHUT_WR);
+  std::int64_t const until_ns = steady_ns() + most_ns;
+  for (std::int64_t worked_ns = steady_ns(); !has_ended(house_.get());) {
+    std::int64_t const now_ns = steady_ns();
+    if (is_at_work()) worked_ns = now_ns;
+    // One of them lives, so the number is still that of their group.
+    if (now_ns > until_ns || now_ns - worked_ns > most_idle_ns) kill(-pid_, SIGKILL);
+    sleep_until(now_ns + pause_ns);
+  }
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

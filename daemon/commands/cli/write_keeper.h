@@ -33,12 +33,12 @@ class write_keeper {
   write_keeper& operator=(write_keeper const&) = delete;
 
  private:
-  write_keeper(std::unique_ptr<area_map<abi::ring_area>> area, pid_t pid, descriptor&& until_closed)
-      : area_(std::move(area)), pid_(pid), until_closed_(std::move(until_closed)) {}
+  write_keeper(std::unique_ptr<area_map<abi::ring_area>> area, pid_t pid, descriptor&& house)
+      : area_(std::move(area)), pid_(pid), house_(std::move(house)) {}
   abi::lease_head& head();
   std::unique_ptr<area_map<abi::ring_area>> const area_;
   pid_t const pid_;
-  descriptor until_closed_;
+  descriptor const house_;  // a socket; the other end is theirs, as long as one of them lives
 };
 
 }  // namespace sluice::cli

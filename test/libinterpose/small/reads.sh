@@ -187,6 +187,50 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ] && [ "$(id -u)" = 0 ] && [ "$before" -ge 4 ]; th
   wait "$job" || fail "status $?"
 fi
 
+# The same for reads into memory that libc maps and unmaps.
+mapped='import os, sys
+f = os.open(sys.argv[1], os.O_RDONLY)
+while len(os.read(f, 16)) == 16: pass'
+MALLOC=pymalloc reading "$DIR" python3 -c "$mapped" "$DIR/from" || fail "mapped: $?"
+[ "$(buffered reads)" -lt 10000 ] || fail "into mapped memory $(buffered reads) reads were answered"
+reading "$DIR" python3 -c "$mapped" "$DIR/from" || fail "into the heap: $?"
+[ "$(buffered reads)" -gt 30000 ] || fail "into the heap $(buffered reads) reads were answered"
+
+# One that copies its own number by way of its process, and a number that came with a message.
+cat >"$SCRATCH/copied.py" <<'P'
+import ctypes, os, socket, sys
+expected, at = open(sys.argv[1], "rb").read(), 0
+if sys.argv[2] == "getfd":
+    f = os.open(sys.argv[1], os.O_RDONLY)
+    libc = ctypes.CDLL(None)
+    other = libc.syscall(438, os.pidfd_open(os.getpid()), f, 0)  # pidfd_getfd
+    assert other > 0, other
+    read_other = lambda: os.read(other, 10)
+else:
+    ours, theirs = socket.socketpair()
+    turn, answer = os.pipe(), os.pipe()
+    if os.fork() == 0:
+        os.close(turn[1])
+        f = os.open(sys.argv[1], os.O_RDONLY)
+        socket.send_fds(theirs, [b"x"], [f])
+        while os.read(turn[0], 1): os.write(answer[1], os.read(f, 10))
+        os._exit(0)
+    f = os.open(".", os.O_RDONLY)
+    os.listdir(f)  # its copy, which closedir() closes, has the number after it
+    os.close(f)
+    os.open(".", os.O_RDONLY)
+    f = socket.recv_fds(ours, 1, 1)[1][0]
+    read_other = lambda: (os.write(turn[1], b"x"), os.read(answer[0], 10))[1]
+for i in range(6000):
+    part = read_other() if i % 300 == 299 else os.read(f, 10)
+    assert part == expected[at:at + 10], (i, part)
+    at += 10
+P
+for how in getfd message; do
+  python3 "$SCRATCH/copied.py" "$DIR/from" "$how" || fail "copied, $how, bare: $?"
+  reading "$DIR" python3 "$SCRATCH/copied.py" "$DIR/from" "$how" || fail "copied, $how: $?"
+done
+
 # Who is killed leaves no lease behind.
 JOB=killed
 reading "$DIR" python3 -c '

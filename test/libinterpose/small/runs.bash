@@ -3,7 +3,8 @@
 # programs that are compared with a bare run.
 . test/libinterpose/common.bash
 
-# below WORD DIR CMD…: close-to-open, which only a policy says, too.
+# below WORD DIR CMD…: close-to-open, which only a policy says, too. Python has its small objects in
+# the heap, where they are known to stay.
 below() {
   local word=$1 where=$2 how=(--small "$1@$2")
   shift 2
@@ -14,9 +15,9 @@ P
     how=(--policy "$SCRATCH/policy.json")
   fi
   rm -f "$report"
-  timeout -s KILL "${TIME:-100}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
-    ${JOB:+--job "$JOB"} "${how[@]}" --report "$report" --no-summary \
-    ${LIMIT:+--limit "$LIMIT"} -- "$@"
+  PYTHONMALLOC=${MALLOC:-malloc} timeout -s KILL "${TIME:-100}" \
+    "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q ${JOB:+--job "$JOB"} "${how[@]}" \
+    --report "$report" --no-summary ${LIMIT:+--limit "$LIMIT"} -- "$@"
 }
 
 same() {

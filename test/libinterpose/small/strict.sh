@@ -200,6 +200,52 @@ is_whole || fail "after a stop: $(wc -c <"$DIR/turned") bytes, told $(told)"
 end_turns
 kill -KILL "$stopped" 2>/dev/null
 
+# One is dead and the other stopped: the program does the work, and nobody stays.
+JOB=stays
+begin_turns
+until_true two_serve || fail "$(keepers | wc -l) keepers"
+until_true works || fail 'nobody works'
+victim=$(writer) house=$(keepers)
+kill -STOP "$(keepers | grep -vx "$victim")"
+turn
+kill -KILL "$victim"
+turn open
+end_turns
+none_stays() {
+  for p in $house; do
+    [ ! -e "/proc/$p" ] || return 1
+  done
+}
+until_true none_stays || fail "of $house somebody stays"
+
+# A limit that somebody else sets meanwhile.
+need prlimit
+cat >"$SCRATCH/limited.py" <<'P'
+import errno, os, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for _ in range(3000): os.write(f, b"12345678")
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+n = 0
+try:
+    while n < 1 << 23: n += os.write(f, b"12345678")
+    sys.exit("nobody told it")
+except OSError as e:
+    assert e.errno == errno.EFBIG, e
+P
+exec 8<>"$SCRATCH/turn"
+JOB=limited
+writing "$DIR" python3 "$SCRATCH/limited.py" "$DIR/limited" <"$SCRATCH/turn" >"$SCRATCH/pid" 8>&- &
+job=$!
+until_true test -s "$SCRATCH/pid" || fail 'it does not begin'
+until_true waits || fail 'nothing waits'
+prlimit --pid "$(cat "$SCRATCH/pid")" --fsize=1000000:unlimited || fail 'prlimit'
+echo >&8
+wait "$job" || fail "a limit set by others: status $?"
+exec 8>&-
+unset JOB
+
 # It becomes full at once, when bytes wait: room was set aside for these.
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   JOB=sudden
@@ -290,6 +336,76 @@ f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
 for _ in range(20000): os.write(f, b"x" * 1000)
 os.close(f)' "$DIR/lifted") || fail "a lifted limit: status $?"
 [ "$(stat -c %s "$DIR/lifted")" = 20000000 ] || fail "lifted: $(stat -c %s "$DIR/lifted") bytes"
+
+# A number that was closed, and came back with a message of another process.
+cat >"$SCRATCH/received.py" <<'P'
+import ctypes, os, socket, sys
+ours, theirs = socket.socketpair()
+turn, foreign = os.pipe(), os.pipe()
+if os.fork() == 0:
+    f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    socket.send_fds(theirs, [b"x"], [f])
+    os.close(turn[1])
+    while os.read(turn[0], 1):
+        os.write(f, b"foreign\n")
+        os.write(foreign[1], b"x")
+    os._exit(0)
+if sys.argv[2] == "directory":  # its copy, which closedir() closes, has the number after it
+    f = os.open(".", os.O_RDONLY)
+    os.listdir(f)
+    os.close(f)
+    os.open(".", os.O_RDONLY)
+else:
+    f = os.open(sys.argv[0], os.O_RDONLY)
+    assert ctypes.CDLL(None).syscall(436, f, f, 0) == 0  # close_range
+f = socket.recv_fds(ours, 1, 1)[1][0]
+for turns in range(20):
+    for i in range(300): os.write(f, b"%07d\n" % i)
+    os.write(turn[1], b"x")
+    os.read(foreign[0], 1)
+os.close(turn[1])
+os.wait()
+lines = open(sys.argv[1]).read().split()
+assert lines == (["%07d" % i for i in range(300)] + ["foreign"]) * 20, "other bytes"
+P
+for how in directory range; do
+  python3 "$SCRATCH/received.py" "$DIR/received" "$how" || fail "received, $how, bare: $?"
+  writing "$DIR" python3 "$SCRATCH/received.py" "$DIR/received" "$how" || fail "received, $how: $?"
+done
+
+# Of buffers in memory that libc maps and unmaps the kernel is asked at each write. That does not
+# pay, and ends soon.
+mapped='import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(30000): os.write(f, b"%d\n" % i)'
+MALLOC=pymalloc writing "$DIR" python3 -c "$mapped" "$DIR/mapped" || fail "mapped: $?"
+seq 0 29999 | cmp - "$DIR/mapped" || fail 'mapped: other bytes'
+[ "$(gathered writes)" -lt 6000 ] || fail "from mapped memory $(gathered writes) writes waited"
+writing "$DIR" python3 -c "$mapped" "$DIR/mapped" || fail "from the heap: $?"
+[ "$(gathered writes)" -gt 20000 ] || fail "from the heap $(gathered writes) writes waited"
+
+# A ring writes when nobody looks.
+writing "$DIR" python3 -c 'import ctypes, os, sys
+ctypes.CDLL(None).syscall(425, 0, None)  # io_uring_setup
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for _ in range(5000): os.write(f, b"12345678")' "$DIR/ringed" || fail "with a ring: $?"
+[ "$(gathered writes)" = 0 ] || fail "with a ring $(gathered writes) writes waited"
+
+# What a write takes away depends on who makes it.
+if [ "$(id -u)" = 0 ]; then
+  privileged='import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+os.fchmod(f, 0o4755)
+for _ in range(3000): os.write(f, b"12345678")
+os.seteuid(65011)
+for _ in range(5): os.write(f, b"12345678")
+os.close(f)
+os.seteuid(0)
+print(oct(os.stat(sys.argv[1]).st_mode))'
+  python3 -c "$privileged" "$DIR/privileged" >"$SCRATCH/bare" || fail 'privileged, bare'
+  writing "$DIR" python3 -c "$privileged" "$DIR/privileged" >"$SCRATCH/out" || fail 'privileged'
+  same privileged
+fi
 
 # Files of others cannot be leased; programs that know nothing of it.
 work() {
