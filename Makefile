@@ -5,7 +5,8 @@
 # twice, for the library that lives in other people's processes (position independent, no
 # exceptions, no libstdc++) and plain for the command and the tests. A change of flags rebuilds:
 # every object depends on build/flags. SAN=address,undefined or SAN=thread builds a variant in a
-# folder of its own. V=1 shows the commands.
+# folder of its own. EAGER=1 does, too: there small I/O asks for leases at once. V=1 shows the
+# commands.
 
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
@@ -27,7 +28,8 @@ DESTDIR ?=
 SECONDS ?= 600
 MINUTES ?= 30
 SAN     ?=
-O := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
+EAGER   ?=
+O := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))$(if $(EAGER),/eager)
 
 ifeq ($(V),1)
 say = $(2)
@@ -48,6 +50,9 @@ common    := -std=c++20 $(CXXFLAGS) $(WARN) $(INCLUDES) $(san_flags)
 guest_flags := $(common) -fPIC -fno-exceptions -fno-rtti -fno-threadsafe-statics \
   -fno-plt -fno-tree-slp-vectorize -falign-functions=32 -falign-loops=32 \
   -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector
+ifneq ($(EAGER),)
+guest_flags += -DSLUICE_EAGER
+endif
 guest_link  := -shared -Wl,-z,now -Wl,-Bsymbolic -Wl,--as-needed
 ifeq ($(SAN),)
 layout      := libinterpose/layout.ld

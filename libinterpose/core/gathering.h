@@ -16,11 +16,19 @@
 
 namespace sluice::core {
 
+/// In an eager build (make EAGER=1) the first small call asks for a lease, and waits for the
+/// answer. So the tests of other programs meet leases, though few of them write much.
+#ifdef SLUICE_EAGER
+inline constexpr bool is_eager = true;
+#else
+inline constexpr bool is_eager = false;
+#endif
+
 /// Flushes end at a multiple of this in the file; what comes after it stays for the next one.
 inline constexpr std::uint32_t gather_window = 1 << 20;
 inline constexpr std::uint32_t most_piece = 16 << 10;  // larger writes are made as they come
 inline constexpr std::uint32_t gather_room = gather_window + most_piece;
-inline constexpr unsigned gather_begin = 32;  // small writes in a row make a habit
+inline constexpr unsigned gather_begin = is_eager ? 1 : 32;  // small writes in a row make a habit
 /// Beginning and ending cost about as much as so many writes: what brings fewer together is in
 /// vain.
 inline constexpr unsigned few_writes = 16;
@@ -34,11 +42,12 @@ inline constexpr unsigned most_doubts = 3;   // in vain
 /// Small reads: up to so many bytes make a habit. A lease costs about as much as a few hundred of
 /// them, so there must be more to come. Where fewer came, the next one is asked for after twice as
 /// many: some programs read only the beginning of each file.
-inline constexpr std::uint32_t small_read = 1 << 10;
+inline constexpr std::uint32_t small_read = is_eager ? most_piece : 1 << 10;
 inline constexpr std::uint32_t read_window = 64 << 10;  // what is read ahead at once
 inline constexpr std::uint32_t read_room = 2 * read_window;
-inline constexpr unsigned reads_to_come = 1024;
-inline constexpr unsigned enough_reads = 400;  // or writes: what pays for a lease, and more
+inline constexpr unsigned reads_to_come = is_eager ? 0 : 1024;
+/// Or writes: what pays for a lease, and more.
+inline constexpr unsigned enough_reads = is_eager ? 0 : 400;
 inline constexpr unsigned most_patience = 4096;
 constexpr unsigned patience_after(unsigned patience, unsigned answered,
                                   unsigned least = gather_begin) {
@@ -46,10 +55,10 @@ constexpr unsigned patience_after(unsigned patience, unsigned answered,
 }
 
 /// Small writes that wait outside the program: a lease costs about as much as 170 to 200 of them.
-inline constexpr unsigned strict_begin = 128;
+inline constexpr unsigned strict_begin = is_eager ? 1 : 128;
 inline constexpr std::uint32_t small_write = 1 << 10;        // up to so many bytes make a habit
 inline constexpr std::uint32_t most_strict_piece = 4 << 10;  // larger writes are made as they come
-inline constexpr unsigned few_strict_writes = 64;            // as few_writes
+inline constexpr unsigned few_strict_writes = is_eager ? 0 : 64;  // as few_writes
 
 /// How much may be gathered at `at` (-1: at the end of the file, where no multiple is known) before
 /// it is written out.
@@ -178,7 +187,7 @@ class habit {
   }
   /// It did not pay, or cannot be done: the next writes do not count, twice as many as last time.
   void pause() {
-    constexpr unsigned first = 256, most_doublings = 12;
+    constexpr unsigned first = is_eager ? 0 : 256, most_doublings = 12;
     unsigned const doublings = get(doublings_);
     set(left_, first << doublings);
     set(doublings_, std::min(doublings + 1, most_doublings));

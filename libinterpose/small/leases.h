@@ -4,6 +4,7 @@
 #pragma once
 
 #include "abi/lease_board.h"
+#include "clock.h"
 #include "small/held.h"
 
 namespace sluice::gather {
@@ -44,6 +45,18 @@ struct asked_answer {
 };
 /// Whoever gets it ends it.
 asked_answer take_answer(int fd, asked_row const& a);
+/// Of an eager build: looks until the one that was asked for has its answer.
+template <class Look>
+void await_answer(int fd, Look const& look) {
+  constexpr std::int64_t most_ns = core::is_eager ? 100'000'000 : 0;
+  if (most_ns == 0) return;
+  for (std::int64_t const until_ns = now_ns() + most_ns; now_ns() < until_ns;) {
+    asked_row const a = asked_for(fd);
+    if (!a.is_there) return;
+    look(fd, a);
+    sys::call(SYS_sched_yield);
+  }
+}
 
 /// The low half of the word of a row, which the keeper changes last: a futex.
 std::uint32_t* futex_of(abi::lease_row& row);

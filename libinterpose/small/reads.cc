@@ -201,8 +201,9 @@ void note_read(int fd, ssize_t n) {
   if (n <= 0 || !may_look() || set->read_targets == 0 || !has_place(fd)) return;
   if (!is_of(set->read_targets, peek_fd(fd)) || is_apart() || must_not_hold()) return;
   if (asked_row const a = asked_for(fd); a.is_there) return look_at_asked(fd, a);
-  bool const is_habit = makes_habit(fd, n, core::small_read, lease_kind::read);
-  if (is_habit && !ask(fd, static_cast<std::uint64_t>(n))) habit_of(fd).pause();
+  if (!makes_habit(fd, n, core::small_read, lease_kind::read)) return;
+  if (!ask(fd, static_cast<std::uint64_t>(n))) return habit_of(fd).pause();
+  await_answer(fd, look_at_asked);
 }
 
 }  // namespace sluice::gather

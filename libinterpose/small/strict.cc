@@ -308,7 +308,9 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
 
 void note_strict(int fd, ssize_t n) {
   if (asked_row const a = asked_for(fd); a.is_there) return look_at_asked(fd, a);
-  if (makes_habit(fd, n, core::small_write, lease_kind::write) && !ask(fd)) habit_of(fd).pause();
+  if (!makes_habit(fd, n, core::small_write, lease_kind::write)) return;
+  if (!ask(fd)) return habit_of(fd).pause();
+  await_answer(fd, look_at_asked);
 }
 
 }  // namespace sluice::gather
