@@ -109,7 +109,8 @@ void do_their_work(int fd, unsigned lease, std::uint64_t word, std::uint32_t hou
   }
   bool const has_lease = sys::call(SYS_fcntl, fd, F_GETLEASE) == F_WRLCK;
   if (has_lease) sys::call(SYS_fcntl, fd, F_SETLEASE, F_UNLCK);
-  if (has_lease) sys::call(SYS_fcntl, fd, F_SETOWN, 0);
+  f_owner_ex const nobody = {F_OWNER_TID, 0};  // as of a new file
+  if (has_lease) sys::call(SYS_fcntl, fd, F_SETOWN_EX, sys::as_long(&nobody));
   r.flushes.fetch_add(1);
   r.error.store(static_cast<std::uint32_t>(error));
   r.begin.store(at);

@@ -268,7 +268,9 @@ class writer : random_steps {
   }
   void flags() {
     int const now = fcntl(fd(), F_GETFL);
-    say("flags: %x owner %d lease %d", static_cast<unsigned>(now), fcntl(fd(), F_GETOWN),
+    f_owner_ex owner = {};
+    CHECK(fcntl(fd(), F_GETOWN_EX, &owner) == 0);
+    say("flags: %x owner %d of %d lease %d", static_cast<unsigned>(now), owner.pid, owner.type,
         fcntl(fd(), F_GETLEASE));
     say("set: %d", fcntl(fd(), F_SETFL, below(2) == 0 ? now ^ O_APPEND : now));
   }

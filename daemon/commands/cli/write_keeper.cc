@@ -373,8 +373,9 @@ class worker {
   }
 
   static void give_back(kept_file const& k) {
+    f_owner_ex const nobody = {F_OWNER_TID, 0};  // as of a new file
     fcntl(k.fd, F_SETLEASE, F_UNLCK);
-    fcntl(k.fd, F_SETOWN, 0);
+    fcntl(k.fd, F_SETOWN_EX, &nobody);
   }
 
   static void drop(kept_file& k) {
