@@ -101,11 +101,22 @@ Result refused(int error) {
   return (Result)(-1L);
 }
 
-// An open that is not to wait meets a read lease of this job: the kernel has just asked for its
-// end.
-bool meets_lease(unsigned tries) {
+// A handler ended the wait for a lease of this job. No call on a file that can be leased ends so,
+// and nobody is ready for it.
+bool waits_on(place const& where, unsigned tries) {
+  sys::file_identity f;
+  if (!has_leases() || where.kind != place_kind::path) return false;
+  if (!sys::identify(where.fd, where.path, 0, f) || !S_ISREG(f.mode)) return false;
+  // It may have been given back just now.
+  return tries == 0 || may_be_leased({f.device, f.inode, true});
+}
+
+// Who opens or cuts a file meets a lease of this job, and is to try again: the kernel has just
+// asked for its end.
+bool meets_lease(place const& where, unsigned tries) {
   constexpr unsigned most_tries = 400;
   constexpr std::int64_t pause_ns = 500'000;
+  if (errno == EINTR) return waits_on(where, tries);
   if (errno != EWOULDBLOCK || tries == most_tries) return false;
   // It may have been given back just now.
   if (tries == 0 ? !has_leases() : !may_be_leased()) return false;
@@ -142,14 +153,15 @@ namespace {
   }
 #define ERRNO(sym, ret, params, args, o, where, size, point) \
   ret sym params { return mind(where) ? slow::sym args : next::sym args; }
-#define OPENS(sym, ret, params, args, o, where, makes, point)              \
-  ret sym params {                                                         \
-    mind(where);                                                           \
-    std::uint64_t const opening = before_open();                           \
-    ret r = next::sym args;                                                \
-    for (unsigned n = 0; r < 0 && meets_lease(n); ++n) r = next::sym args; \
-    note_opened(r, opening);                                               \
-    return r;                                                              \
+#define OPENS(sym, ret, params, args, o, where, makes, point)                    \
+  ret sym params {                                                               \
+    place const here = where;                                                    \
+    mind(here);                                                                  \
+    std::uint64_t const opening = before_open();                                 \
+    ret r = next::sym args;                                                      \
+    for (unsigned n = 0; r < 0 && meets_lease(here, n); ++n) r = next::sym args; \
+    note_opened(r, opening);                                                     \
+    return r;                                                                    \
   }
 #define PAIR(sym, ret, params, args, o1, where1, size1, o2, where2, size2, point) \
   ret sym params {                                                                \
@@ -202,6 +214,13 @@ ssize_t read(int fd, void* to, size_t size) {
 ssize_t __read_chk(int fd, void* to, size_t size, size_t room) {
   auto const native = [=] { return next::__read_chk(fd, to, size, room); };
   return size > room ? native() : read_small(fd, to, size, native);
+}
+
+int truncate(char const* path, off_t size) {
+  write_all_out();
+  int r = next::truncate(path, size);
+  for (unsigned n = 0; r < 0 && meets_lease(on_path(path), n); ++n) r = next::truncate(path, size);
+  return r;
 }
 
 // What could not be written is told now, or never.
@@ -406,7 +425,10 @@ FILE* streamed(FILE* f) {
 
 FILE* fopen(char const* path, char const* mode) {
   write_all_out();
-  return streamed(next::fopen(path, mode));
+  FILE* f = next::fopen(path, mode);
+  for (unsigned n = 0; f == nullptr && meets_lease(on_path(path), n); ++n)
+    f = next::fopen(path, mode);
+  return streamed(f);
 }
 
 // libc gives its number away, whatever comes of it.
@@ -657,6 +679,7 @@ void stand_before_libc() {
   __atomic_store_n(&real::write, &body::write, __ATOMIC_RELEASE);
   __atomic_store_n(&real::read, &body::read, __ATOMIC_RELEASE);
   __atomic_store_n(&real::__read_chk, &body::__read_chk, __ATOMIC_RELEASE);
+  __atomic_store_n(&real::truncate, &body::truncate, __ATOMIC_RELEASE);
 #define BY_HAND(sym) STAND_BEFORE_REAL(sym)
   CALLS_BY_HAND
 #undef BY_HAND

@@ -162,17 +162,32 @@ void before_own_lease(int fd) {
 
 bool has_leases() { return may_look() && (set->read_targets | set->strict_targets) != 0; }
 
-bool may_be_leased() {
+namespace {
+
+template <class Is>
+bool is_any_row(Is const& is) {
   if (!has_leases()) return false;
-  auto const is_one = [](abi::lease_row const& row) {
-    lease_state const s = abi::state_of(row.word.load(std::memory_order_relaxed));
-    return s != lease_state::free && s != lease_state::refused;  // of one asked for, too
-  };
   unsigned const first = set->read_targets != 0 ? 0 : abi::read_leases;
   unsigned const last = set->rings != nullptr ? all_leases : abi::read_leases;
   for (unsigned lease = first; lease < last; ++lease)
-    if (is_one(row_of(lease))) return true;
+    if (is(row_of(lease), abi::state_of(row_of(lease).word.load()))) return true;
   return false;
+}
+
+}  // namespace
+
+bool may_be_leased() {
+  return is_any_row([](abi::lease_row const&, lease_state s) {
+    return s != lease_state::free && s != lease_state::refused;  // of one asked for, too
+  });
+}
+
+// A row that is asked for does not name its file yet.
+bool may_be_leased(file const& f) {
+  return is_any_row([&](abi::lease_row const& row, lease_state s) {
+    bool const is_its = row.device.load() == f.device && row.inode.load() == f.inode;
+    return s == lease_state::asked || (is_its && s != lease_state::free);
+  });
 }
 
 }  // namespace sluice::gather

@@ -79,5 +79,7 @@ void before_own_lease(int fd);
 bool has_leases();
 /// The kernel's answer to an open may be of a lease of this job.
 bool may_be_leased();
+/// The same of this file.
+bool may_be_leased(file const& f);
 
 }  // namespace sluice::gather
