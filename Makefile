@@ -110,8 +110,9 @@ top_src     := $(wildcard daemon/commands/cli/top/*.cc)
 # Programs of one folder each, beside the command: their verb is the folder's name.
 tools       := trace replay report slurm calibrate
 recover     := $(O)/bin/sluice-recover $(O)/bin/sluice-order
+crash_groups := $(call groups_of,$(crash_src))
 sim_obj     := $(sim_src:%=$(O)/obj/%.o)
-crash_obj   := $(crash_src:%=$(O)/obj/%.o)
+crash_obj   := $(foreach g,$(crash_groups),$(O)/obj/groups/$(call first_of,$(g)).o)
 unit_obj    := $(foreach g,$(unit_groups),$(O)/obj/groups/$(call first_of,$(g)).o) \
   $(unit_helps:%=$(O)/obj/%.o) $(O)/obj/test/lib/unit_main.cc.o
 
@@ -182,13 +183,19 @@ including   = printf '\#include "%s"\n' $(subst $(comma), ,$(1))
 group_file  = $(O)/groups/$(call first_of,$(1))
 $(foreach room,$(rooms),$(foreach g,$(call groups_of,$(call sources_of,$(room))),\
   $(eval $(call group_rule,$(call group_file,$(g)),$(call including,$(g))))))
+$(foreach g,$(crash_groups),\
+  $(eval $(call group_rule,$(call group_file,$(g)),$(call including,$(g)))))
 $(foreach g,$(unit_groups),\
   $(eval $(call group_rule,$(call group_file,$(g)),test/lib/unit-group $(subst $(comma), ,$(g)))))
 
-# A whole room as one source, for the fuzzers: clang spends its time on headers alone then.
+# A whole room as one source, for the fuzzers: clang spends its time on headers alone then. Of the
+# largest one only what reads a job's memory, or words of a user.
 whole_of = $(O)/whole/$(subst /,-,$(1)).cc
+fuzzed_daemon/commands/cli := $(addprefix daemon/commands/cli/,\
+  costs.cc epoch_look.cc hold_back.cc limits.cc paths.cc report.cc)
+fuzzed_in = $(or $(fuzzed_$(1)),$(call sources_of,$(1)))
 $(foreach room,$(rooms),\
-  $(eval $(call group_rule,$(call whole_of,$(room)),$(call including,$(call sources_of,$(room))))))
+  $(eval $(call group_rule,$(call whole_of,$(room)),$(call including,$(call fuzzed_in,$(room))))))
 
 $(O)/obj/groups/test/%.o: $(O)/groups/test/% $(O)/flags $(O)/obj/test.h.gch
 	@mkdir -p $(@D)
@@ -205,6 +212,9 @@ $(O)/obj/test/%.o: test/% $(O)/flags
 $(O)/obj/%.o: % $(O)/flags $(O)/obj/plain.h.gch
 	@mkdir -p $(@D)
 	$(call say,CXX,$(CXX) $(plain_flags) $(call with_often,plain) $(depend) -c $< -o $@)
+
+# Catch2 itself.
+$(O)/obj/test/lib/unit_main.cc.o: private test_flags += -O0
 
 $(O)/obj/groups/daemon/runtime/%: plain_flags += \
   $(if $(CHART_JS),-DCHART_JS='"$(CHART_JS)"')

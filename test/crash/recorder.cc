@@ -23,7 +23,7 @@ namespace sluice::crash {
 namespace {
 
 constexpr std::uint64_t arena_bytes = 1ull << 30;  // touched as it is used
-constexpr std::size_t block = 4096, sector = 512;
+constexpr std::size_t disk_block = 4096, sector = 512;
 
 /// Shared by processes; of a file where one is given.
 template <class T>
@@ -155,11 +155,11 @@ unsigned recorder::refused() const {
 
 /// Which pages of the image are no holes.
 std::vector<bool> recorder::pages() const {
-  std::vector<bool> found(image_bytes() / block);
+  std::vector<bool> found(image_bytes() / disk_block);
   off_t at = 0;
   while ((at = lseek(image_fd_, at, SEEK_DATA)) >= 0) {
     off_t const end = lseek(image_fd_, at, SEEK_HOLE);
-    for (; at < end; at += block) found[static_cast<std::size_t>(at) / block] = true;
+    for (; at < end; at += disk_block) found[static_cast<std::size_t>(at) / disk_block] = true;
   }
   return found;
 }
@@ -167,7 +167,7 @@ std::vector<bool> recorder::pages() const {
 void recorder::begin() {
   base_pages_ = pages();
   for (std::size_t i = 0; i < base_pages_.size(); ++i)
-    if (base_pages_[i]) std::memcpy(base_ + i * block, image_ + i * block, block);
+    if (base_pages_[i]) std::memcpy(base_ + i * disk_block, image_ + i * disk_block, disk_block);
   pthread_mutex_lock(&shared_->mutex);
   shared_->used = shared_->entries = 0;
   pthread_mutex_unlock(&shared_->mutex);
@@ -223,8 +223,8 @@ parted part(std::vector<entry const*> const& log, std::size_t count) {
     entry const* const e = log[i];
     if (e->what != entry::write) continue;
     if (i < flushed[e->stream]) all.safe.push_back(e);
-    for (std::size_t at = 0; i >= flushed[e->stream] && at < e->bytes; at += block)
-      all.pending.push_back({e, at, std::min<std::size_t>(block, e->bytes - at)});
+    for (std::size_t at = 0; i >= flushed[e->stream] && at < e->bytes; at += disk_block)
+      all.pending.push_back({e, at, std::min<std::size_t>(disk_block, e->bytes - at)});
   }
   return all;
 }
@@ -264,9 +264,9 @@ void recorder::restore() {
   std::vector<bool> const now = pages();
   for (std::size_t i = 0; i < now.size(); ++i) {
     if (!now[i] && !base_pages_[i]) continue;
-    std::byte* const at = image_ + i * block;
-    std::byte const* const was = base_ + i * block;
-    if (std::memcmp(at, was, block) != 0) std::memcpy(at, was, block);
+    std::byte* const at = image_ + i * disk_block;
+    std::byte const* const was = base_ + i * disk_block;
+    if (std::memcmp(at, was, disk_block) != 0) std::memcpy(at, was, disk_block);
   }
   pthread_mutex_lock(&shared_->mutex);
   shared_->used = recorded_;
