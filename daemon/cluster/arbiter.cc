@@ -172,10 +172,21 @@ void arbiter::report(std::uint32_t number, wire::report const& m, time_ns now) {
   news const n = roster_.take(number, m, now);
   if (n.is_old) return;
   take_speeds(c, m);
+  if (!m.same_streams) count_nodes(number);
   lease::parent::heard const heard = parent_.on_report(number, as_ours(c, m.lease), now);
   urgent_ |= n.edge;
   freed_ |= n.freed || heard.freed;
   if (!std::exchange(c.unanswered, true)) unanswered_.push_back(number);
+}
+
+/// Nodes that the policy does not name are counted by their streams. One with many jobs counts as
+/// many, so a relay may seem larger than it is: that is the side on which its nodes lose nothing.
+void arbiter::count_nodes(std::uint32_t number) {
+  child const& c = roster_.children[number];
+  if (!c.is_relay) return;
+  for (std::uint32_t s = 0; s < roster_.width(); ++s)
+    if (policy().supplies[s].lease.configured == 0)
+      parent_.set_nodes(number, s, roster_.nodes_below(c, s));
 }
 
 /// More than a machine can do says nothing.

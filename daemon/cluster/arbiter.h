@@ -107,6 +107,7 @@ class arbiter {
 
  private:
   void allocate(time_ns now);
+  void count_nodes(std::uint32_t number);
   void take_speeds(child const& c, wire::report const& m);
   void steer_supplies(time_ns now);
   bool must_shrink(time_ns now) const;

@@ -372,6 +372,12 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
   }
 }
 
+std::uint32_t roster::nodes_below(child const& c, std::uint32_t supply) const {
+  std::uint64_t sum = 0;
+  for (stream const& s : c.streams) sum += s.supply == supply ? s.nodes : 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, most_nodes_of_relay));
+}
+
 /// What a child brings anew must leave before it may bring more: nothing of it grows without end.
 bool roster::has_room(child const& c) const {
   std::size_t const most = c.is_relay ? most_streams_of_relay : most_streams_of_node;

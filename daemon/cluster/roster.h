@@ -220,6 +220,8 @@ class roster {
     return flows[job * width_ + supply];
   }
   std::vector<job_total> totals() const;  // by job
+  /// Of all streams together, one of many jobs as often.
+  std::uint32_t nodes_below(child const& c, std::uint32_t supply) const;
   std::uint32_t width() const { return width_; }
   terms deal(job const& j, std::uint32_t supply) const;
 

@@ -78,11 +78,13 @@ rate parent::kept_of(slot const& x, time_ns now) {
 // What is given is out of reach for L' if the child does not give it up. One that did not, lately,
 // is raised only to what it should have had all that time, or its fair part if that is more: a
 // moment in which others want little would cost them much more than that moment. Less than its part
-// would stop work that comes in bursts, for one stall of an honest child.
+// would stop work that comes in bursts, for one stall of an honest child. A relay is late when one
+// node below it stalls, so its part is that of all its nodes.
 rate parent::meant_of(slot const& x, total const& t, rate wanted, time_ns now) const {
   rate const gone = left_of(x, now);
   if (now >= x.slow_until) return over(wanted, gone);
-  rate const part = budget_of(t, t.lent, t.members, now) / std::max(t.sharers, 1u);
+  std::uint64_t const shares = std::max(x.shares, 1u);
+  rate const part = budget_of(t, t.lent, t.members, now) / std::max(t.sharers, shares) * shares;
   return over(std::min(wanted, std::max({x.steady, part, cur_of(x, now) + gone})), gone);
 }
 
@@ -126,7 +128,7 @@ void parent::count(slot& x, total& t, time_ns now) {
   x.gone = left_of(x, now);
   x.lending = lends ? x.lent : 0;
   x.lenders = lends ? x.members : 0;
-  x.shares = now < x.shares_until;
+  x.shares = now < x.shares_until ? std::max({x.members, x.nodes, 1u}) : 0;
   t.led += x.led;
   t.cur += x.cur;
   t.gone += x.gone;
@@ -262,11 +264,20 @@ rate parent::lent_below(unsigned supply, time_ns now, std::uint32_t& members) co
 
 // ---- reports ----
 
-parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
+void parent::meet(unsigned child) {
   while (edges_.size() <= child) {
     edges_.emplace_back();
     edges_.back().supply.resize(totals_.size());
   }
+}
+
+void parent::set_nodes(unsigned child, unsigned supply, std::uint32_t nodes) {
+  meet(child);
+  if (supply < totals_.size()) edges_[child].supply[supply].nodes = nodes;
+}
+
+parent::heard parent::on_report(unsigned child, report const& r, time_ns now) {
+  meet(child);
   edge& e = edges_[child];
   heard h;
   if (e.known && r.child_incarnation < e.incarnation) return h;

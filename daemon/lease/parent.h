@@ -51,6 +51,9 @@ class parent {
   /// Relay: nothing is lent to anybody above, so what the children lend is given from.
   void set_orphan(bool orphan);
 
+  /// How many nodes want some of it through this child, where that is not known by their lends.
+  void set_nodes(unsigned child, unsigned supply, std::uint32_t nodes);
+
   /// Children are named by the caller with small dense numbers; a new number needs no announcement.
   heard on_report(unsigned child, report const& r, time_ns now);
 
@@ -121,8 +124,9 @@ class parent {
     time_ns asked_at = 0;
     rate left_kept = 0;        // of `left`, given from escrow of the children
     time_ns shares_until = 0;  // it wanted some of it, 10 L' before at most
-    bool shares = false;       // counted as such
+    std::uint32_t shares = 0;  // counted as so many
     bool learnt = false;       // what it had of our former life: once, whatever lives it has
+    std::uint32_t nodes = 0;   // below it, see set_nodes()
   };
   struct edge {
     bool known = false, believed = false, answered = false, lends = false;
@@ -141,11 +145,12 @@ class parent {
     rate cut = 0;
     std::uint32_t members = 0;
     std::uint32_t claimers = 0;  // whose former grants were learnt
-    std::uint32_t sharers = 0;   // who want some of it, or did lately
+    std::uint64_t sharers = 0;   // nodes below those who want some of it, or did lately
     bool doubted = false;        // they claimed more than there is: somebody lies
     std::optional<rate> part;    // of claims, until the next refresh
   };
 
+  void meet(unsigned child);
   slot const* find(unsigned child, unsigned supply) const;
   static rate led_of(slot const& x, time_ns now);
   static rate cur_of(slot const& x, time_ns now);
