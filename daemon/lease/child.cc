@@ -52,6 +52,11 @@ void child::remember(child_memory const& m, time_ns now) {
   }
 }
 
+void child::displaced(time_ns until) {
+  lent_to_ = 0;
+  lend_until_ = std::max(lend_until_, until);
+}
+
 child_memory child::memory() const {
   child_memory m;
   m.parent = lent_to_;

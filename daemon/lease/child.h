@@ -50,6 +50,8 @@ class child {
   /// After a restart of the daemon only. What was lent counts as lent until now + M.
   void remember(child_memory const& m, time_ns now);
   child_memory memory() const;
+  /// Another process of our name lends what we own, to whoever says so: until then it is not ours.
+  void displaced(time_ns until);
 
   /// Makes a report to `parent` (its name as a hash, not 0). It lends to one parent at a time, and
   /// only to one that answers.

@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t away_ns = 1'000'000'000;  // leases may have ended by then
 constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::int64_t shortest_cycle_ns = 10'000'000;
+constexpr std::int64_t displaced_ns = 2 * runtime::uplink::refused_pause_ns + 2'000'000'000;
 constexpr std::size_t jobs_per_list = 200;
 constexpr std::int64_t turn_ns = 1'000'000'000;  // of streams that a report has no room for
 
@@ -57,6 +58,10 @@ parent_link::parent_link(runtime::config const& config, runtime::services& servi
 runtime::uplink::news parent_link::hear(moment at) {
   auto news = up_.receive(at.mono_ns);
   if (news.welcome) welcome(*news.welcome);
+  if (news.is_displaced) {
+    lease_.child.displaced(at.boot_ns + displaced_ns);
+    lease_.keep(site_);
+  }
   return news;
 }
 

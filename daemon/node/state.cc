@@ -325,7 +325,7 @@ void state::listen(moment at) {
   }
   for (auto const& m : news.gates) gates.hear(m);
   for (auto& a : news.answers) asked.hear(std::move(a));
-  if (news.grants.empty()) return;
+  if (news.grants.empty() && !news.is_displaced) return;
   parent->apply(news.grants, at);
   enforce(at);
 }

@@ -73,8 +73,9 @@ void uplink::hear(wire::message& m, news& out, std::int64_t now_ns) {
                    [&](wire::bye const&) { forget_parent(); },
                    [&](wire::error const& e) {
                      log_.warning("refused by the parent", {{"why", e.text}});
-                     last_hello_ns_ = now_ns + 5'000'000'000 - hello_every_ns;
+                     last_hello_ns_ = now_ns + refused_pause_ns - hello_every_ns;
                      parent_ = 0;
+                     out.is_displaced |= e.code == wire::fault::displaced;
                    },
                    [](auto const&) {}},
              m);

@@ -27,6 +27,9 @@ class uplink {
   uplink(std::unique_ptr<wire::child_socket> socket, identity who, std::size_t addresses,
          logger& log);
 
+  /// After a refusal hello is said again.
+  static constexpr std::int64_t refused_pause_ns = 5'000'000'000;
+
   /// What a batch of messages brought.
   struct news {
     std::optional<wire::welcome> welcome;
@@ -34,6 +37,7 @@ class uplink {
     std::vector<wire::grant> grants;
     std::vector<wire::answer> answers;
     std::vector<wire::message> gates;  // what is said of epochs
+    bool is_displaced = false;         // a newer process of our name is its child
   };
   news receive(std::int64_t now_ns);
 

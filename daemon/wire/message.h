@@ -127,7 +127,13 @@ struct grant {
   std::vector<stream_grant> streams;  // how the values are meant to be split over jobs
 };
 
-enum class fault : std::uint32_t { version = 1, not_allowed, malformed, too_many_faults, full };
+enum class fault : std::uint32_t {
+  version = 1,
+  not_allowed,
+  malformed,
+  too_many_faults,
+  displaced,  // a newer process with the child's key is connected: it lends what they both own
+};
 struct error {
   fault code = fault::malformed;
   std::string text;  // at most 80 bytes

@@ -39,6 +39,10 @@ struct child_record {
   peer_counts counts;
 };
 
+bool is_newer(envelope const& head, child_record const& r) {
+  return std::pair(head.incarnation, head.sequence) > std::pair(r.incarnation, r.sequence);
+}
+
 std::string reachable(std::string address) {
   for (std::string const any : {"://0.0.0.0:", "://[::]:"})
     if (auto const at = address.find(any); at != std::string::npos)
@@ -81,6 +85,8 @@ class router final : public parent_socket {
   bool is_from_child(arrival const& a);
   bool register_child(arrival& a);
   std::string objection(arrival& a, hello const& h);
+  bool is_displaced(arrival const& a, child_record const& r) const;
+  void refuse_displaced(arrival const& a, child_record& r);
   child_record& record_of(std::string const& name);
   void disconnect(child_record& r);
   void count(child_record* r, std::uint64_t peer_counts::*what);
@@ -265,13 +271,29 @@ std::string router::objection(arrival& a, hello const& h) {
   if (!numbers_.contains(h.name) && !list_ && numbers_.size() >= most_plain_names)
     return "too many names";
   child_record const& r = record_of(h.name);
-  envelope const& head = a.said.head;
-  bool const is_newer =
-      std::pair(head.incarnation, head.sequence) > std::pair(r.incarnation, r.sequence);
-  if (r.connection.empty() || is_newer) return {};
-  // Its clock went back, or two machines have one name: the one that is heard keeps it.
-  if (r.connection != a.connection && boot_ns() - r.heard_ns > options_.silent_ns) return {};
-  return "a newer process of this name is connected";
+  if (r.connection == a.connection && !is_newer(a.said.head, r))
+    return "older than what came before";
+  return {};
+}
+
+/// Its clock went back, or two machines have one name: the one that is heard keeps it.
+bool router::is_displaced(arrival const& a, child_record const& r) const {
+  if (r.connection.empty() || is_newer(a.said.head, r)) return false;
+  return boot_ns() - r.heard_ns <= options_.silent_ns;
+}
+
+/// It is told each time, for it must not use what the newer one lends: with keys, for without them
+/// any process may be the newer one. And it is no fault of the newer one, which would else be
+/// ignored with it.
+void router::refuse_displaced(arrival const& a, child_record& r) {
+  count(&r, &peer_counts::refused_name);
+  complain(&r, fmt::format("{}: two processes have this name, and the older one is refused: is its "
+                           "key on two machines? Together they may use more than one node's part",
+                           r.name));
+  send_to(a.connection,
+          error{list_ ? fault::displaced : fault::not_allowed,
+                "a newer process of this name is connected; is its key on two machines?"},
+          0);
 }
 
 bool router::register_child(arrival& a) {
@@ -281,6 +303,10 @@ bool router::register_child(arrival& a) {
     return false;
   }
   child_record& r = record_of(h.name);
+  if (is_displaced(a, r)) {
+    refuse_displaced(a, r);
+    return false;
+  }
   if (auto const before = connections_.find(a.connection); before != connections_.end())
     disconnect(records_[before->second]);
   disconnect(r);

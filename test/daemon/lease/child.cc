@@ -61,6 +61,21 @@ TEST_CASE("a child lends to a parent that has answered with values", "[lease]") 
   CHECK(c.usable(0, c.lent_until()) == 101);
 }
 
+TEST_CASE("what a child owns is not its own while another process of its name lends it",
+          "[lease]") {
+  lease::child c = make_child();
+  time_ns const now = attach(c, 1000 * ms), home = c.lent_until();
+  c.displaced(now + 100 * ms);  // no lend gets shorter
+  CHECK(c.lent_until() == home);
+  c.displaced(home + 5000 * ms);
+  CHECK(c.usable(0, home) == 1);
+  CHECK_FALSE(c.make_report(a_parent, home).lend);
+  CHECK(c.on_grant(a_parent, grant_of(1, home, 2, 500), home));
+  CHECK(c.usable(0, home) == 501);
+  CHECK_FALSE(c.make_report(a_parent, home + ms).lend);
+  CHECK(c.usable(0, home + 5000 * ms) == 101);
+}
+
 TEST_CASE("a lease runs from the report that is answered", "[lease]") {
   lease::child c = make_child();
   time_ns const now = attach(c, 1000 * ms);

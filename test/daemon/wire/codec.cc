@@ -245,7 +245,7 @@ TEST_CASE("wire: what does not fit is made to fit", "[wire]") {
   REQUIRE(d.refused == nullptr);
   CHECK(std::get<wire::job_list>(d.body).jobs[0].name == std::string(63, 'x'));
   CHECK(std::get<wire::job_list>(d.body).jobs[0].qos_class == "a?b");
-  d = wire::decode(encoded({}, wire::error{wire::fault::full, std::string(200, 'y')}));
+  d = wire::decode(encoded({}, wire::error{wire::fault::displaced, std::string(200, 'y')}));
   REQUIRE(d.refused == nullptr);
   CHECK(std::get<wire::error>(d.body).text == std::string(80, 'y'));
 }
@@ -257,7 +257,7 @@ TEST_CASE("wire: entries and messages of another length are refused", "[wire]") 
   for (std::uint16_t size : {32, 48})
     CHECK(wire::decode(with_entries(b, holdings, size, std::byte{0xff})).refused != nullptr);
   bytes appended = b;  // a block that we do not know
-  bytes const extra = encoded({}, wire::error{wire::fault::full, "xy"});
+  bytes const extra = encoded({}, wire::error{wire::fault::displaced, "xy"});
   appended.insert(appended.end(), extra.begin() + 48, extra.end());
   put(appended, length_at, static_cast<std::uint32_t>(appended.size()));
   CHECK(wire::decode(appended).refused != nullptr);

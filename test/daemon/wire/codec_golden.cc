@@ -137,7 +137,7 @@ TEST_CASE("wire: the bytes of small messages do not change", "[wire]") {
         "0000000000000000676f6c6400000000\n"
         "00000000000000000000000000000000\n"
         "00000000000000000100000000000000");
-  CHECK(hex_of(wire::error{fault::full, "full"}) ==
+  CHECK(hex_of(wire::error{fault::displaced, "full"}) ==
         "534c5543050007005000000000000000\n"
         "38373635343332311817161514131211\n"
         "28272625242322210000000000000000\n"

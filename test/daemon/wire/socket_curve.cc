@@ -175,6 +175,25 @@ TEST_CASE("wire keys: a key that is added later joins by itself", "[wire][keys]"
   CHECK(got->name == "late");
 }
 
+TEST_CASE("wire keys: of two processes with one key the older is told each time", "[wire][keys]") {
+  house h;
+  auto const own = h.keys.parent({{h.n1, wire::role::node}});
+  h.parent = wire::parent_socket::bind(*h.context, anywhere, &own, 100, {.most_faults = 3});
+  auto const old = h.child(h.n1, 1), fresh = h.child(h.n1, 2);
+  REQUIRE(say(*old, *h.parent, hello_of("n1")));
+  REQUIRE(say(*fresh, *h.parent, hello_of("n1")));
+  for (int i = 0; i < 6; ++i) {
+    REQUIRE(until([&] { return old->send(hello_of("n1"), 1); }));
+    auto const refused = hear(*old, *h.parent);
+    REQUIRE(refused);
+    CHECK(std::get<wire::error>(*refused).code == wire::fault::displaced);
+  }
+  CHECK_THAT(h.parent->complaint(), Contains("is its key on two machines?"));
+  // The newer one is not ignored for it.
+  CHECK(h.parent->counts().refused_flood == 0);
+  CHECK(say(*fresh, *h.parent, wire::report{}));
+}
+
 TEST_CASE("wire keys: nobody speaks for another", "[wire][keys]") {
   house h;
   auto const honest = h.child(h.n1);
