@@ -59,6 +59,8 @@ inline constexpr unsigned strict_begin = is_eager ? 1 : 128;
 inline constexpr std::uint32_t small_write = 1 << 10;        // up to so many bytes make a habit
 inline constexpr std::uint32_t most_strict_piece = 4 << 10;  // larger writes are made as they come
 inline constexpr unsigned few_strict_writes = is_eager ? 0 : 64;  // as few_writes
+// What the keeper writes by himself at a tick takes as long as some 160 writes of the program.
+inline constexpr unsigned few_tick_writes = is_eager ? 0 : 256;
 
 /// How much may be gathered at `at` (-1: at the end of the file, where no multiple is known) before
 /// it is written out.

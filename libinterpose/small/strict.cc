@@ -158,22 +158,27 @@ flushed collect(slot& s, core::ring const& r) {
 }
 
 /// Few writes came since the last pause, again and again: it does not pay.
-bool is_vain(slot& s, unsigned calls) {
-  s.vain = calls < core::few_strict_writes ? s.vain + 1 : 0;
+bool is_vain(slot& s, unsigned calls, unsigned few) {
+  s.vain = calls < few ? s.vain + 1 : 0;
   return s.vain >= core::most_vain_flushes;
 }
 
-/// What is charged for what the keeper wrote by himself.
-void settle(slot& s, int fd, core::ring const& r) {
+/// What is charged for what the keeper wrote by himself. False: it does not pay.
+bool settle(slot& s, int fd, core::ring const& r) {
   flushed f;
+  bool pays = true;
   {
     undisturbed const quiet;
     locked const alone(s.lock);
-    if (s.fd_after.load() != fd + 1 || s.is_for != use::strict || &ring_of(s.lease) != &r) return;
+    bool const is_its = s.fd_after.load() == fd + 1 && s.is_for == use::strict;
+    if (!is_its || &ring_of(s.lease) != &r) return true;
+    unsigned const calls = s.calls;
     f = collect(s, r);
     f.out.error = 0;  // it is told when the row ends
+    pays = !is_vain(s, s.calls - calls, core::few_tick_writes);
   }
   pay(f);
+  return pays;
 }
 
 /// The keeper has written. False: it is to be let go.
@@ -260,7 +265,8 @@ flushed flush_ring(slot& s, int fd, amount how) {
     auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
     unsigned const calls = r.calls.load();
     r.wants_all.store(1);
-    is_end = !await(r, s.holder, is_written) || core::is_shut(r) || is_vain(s, calls - s.paused_at);
+    is_end = !await(r, s.holder, is_written) || core::is_shut(r) ||
+             is_vain(s, calls - s.paused_at, core::few_strict_writes);
     s.paused_at = calls;
     if (is_end) habit_of(fd).pause();
   }
@@ -296,8 +302,9 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
       std::uint64_t const waiting = core::bytes_in(r) - r.begin.load(std::memory_order_relaxed);
       bool const is_half = waiting >= wake_at && waiting - n < wake_at;
       if (is_half || set->rings->head.is_asleep.load() != 0) ring_bell(head());
-      if (r.flushes.load(std::memory_order_relaxed) != s.paid_flushes) settle(s, fd, r);
-      if (is_costly(s)) end_for_a_while(fd);
+      bool const has_flushed = r.flushes.load(std::memory_order_relaxed) != s.paid_flushes;
+      bool const pays = !has_flushed || settle(s, fd, r);
+      if (!pays || is_costly(s)) end_for_a_while(fd);
       return true;
     }
     fits = a == core::added::full && make_room(s, r, n);

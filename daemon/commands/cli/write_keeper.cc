@@ -302,10 +302,11 @@ class worker {
   }
 
   /// What was set aside goes to the file system. The program is told at its next write that this is
-  /// full.
+  /// full. A quota of btrfs that is used up lets nobody shorten a file.
   static bool give_room(kept_file& k) {
-    struct stat st = {};
-    return fstat(k.aside, &st) == 0 && st.st_size != 0 && ftruncate(k.aside, 0) == 0;
+    if (k.aside < 0) return false;
+    close(std::exchange(k.aside, -1));
+    return true;
   }
 
   /// In the directory where the file had its name. -1: nothing can be set aside there.
@@ -337,14 +338,15 @@ class worker {
   }
 
   /// A file system that is slow or frozen holds up its own files alone.
-  bool is_on_our_device(dev_t device) {
+  bool is_on_our_device(kept_file const& own, dev_t device) {
     bool const is_first = std::none_of(std::begin(book_.of), std::end(book_.of),
-                                       [](kept_file const& k) { return k.aside >= 0; });
+                                       [&](kept_file const& k) { return &k != &own && k.fd >= 0; });
     if (is_first) device_ = device;
     return device == device_;
   }
 
-  bool is_fit(int fd, struct stat& st) {
+  bool is_fit(kept_file const& k, struct stat& st) {
+    int const fd = k.fd;
     constexpr int unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
     int const flags = fcntl(fd, F_GETFL);
     bool const is_file = flags >= 0 && (flags & unfit) == 0 && (flags & O_ACCMODE) != O_RDONLY &&
@@ -352,13 +354,14 @@ class worker {
     bool const is_free =
         fcntl(fd, F_GETLEASE) == F_UNLCK && fcntl(fd, F_GETOWN) == 0 && fcntl(fd, F_GETSIG) == 0;
     return is_file && is_free && !has_privilege(fd, st) && is_large(fd) &&
-           has_left(fd, roomy_bytes) && end_of(fd) <= longest_file && is_on_our_device(st.st_dev);
+           has_left(fd, roomy_bytes) && end_of(fd) <= longest_file &&
+           is_on_our_device(k, st.st_dev);
   }
 
   bool take_lease(unsigned i) {
     kept_file& k = book_.of[i];
     struct stat st = {};
-    if (!is_fit(k.fd, st) || fcntl(k.fd, F_SETLEASE, F_WRLCK) != 0) return false;
+    if (!is_fit(k, st) || fcntl(k.fd, F_SETLEASE, F_WRLCK) != 0) return false;
     epoll_event death = {EPOLLIN | EPOLLONESHOT, {}};
     k.aside = set_aside(k.fd);
     if (k.aside < 0 || epoll_ctl(deaths_, EPOLL_CTL_ADD, k.process, &death) != 0) {

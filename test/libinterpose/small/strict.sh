@@ -384,6 +384,37 @@ seq 0 29999 | cmp - "$DIR/mapped" || fail 'mapped: other bytes'
 writing "$DIR" python3 -c "$mapped" "$DIR/mapped" || fail "from the heap: $?"
 [ "$(gathered writes)" -gt 20000 ] || fail "from the heap $(gathered writes) writes waited"
 
+# A program that writes now and then saves nothing.
+slow='import os, sys, time
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(1500):
+    os.write(f, b"%d\n" % i)
+    time.sleep(0.005)'
+writing "$DIR" python3 -c "$slow" "$DIR/slow" || fail "slow: $?"
+[ "$(gathered writes)" -lt 500 ] || fail "of a slow program $(gathered writes) writes waited"
+
+# A quota of btrfs that is used up lets nobody shorten a file, and what was set aside is one.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  mkdir "$DIR/quota"
+  truncate -s 320M "$SCRATCH/quota.img"
+  mkfs.btrfs -q "$SCRATCH/quota.img" >/dev/null && mount -o loop "$SCRATCH/quota.img" "$DIR/quota" &&
+    btrfs -q quota enable "$DIR/quota" && btrfs -q subvolume create "$DIR/quota/sub" &&
+    btrfs -q qgroup limit 20M "$DIR/quota/sub" || fail 'btrfs'
+  writing "$DIR/quota/sub" python3 -c 'import errno, os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+n, part = 0, b"x" * 512
+try:
+    while n < 1 << 26: n += os.write(f, part)
+    sys.exit("there is no quota")
+except OSError as e:
+    assert e.errno == errno.EDQUOT, e
+os.close(f)
+assert os.stat(sys.argv[1]).st_size == n, (os.stat(sys.argv[1]).st_size, n)' "$DIR/quota/sub/f" ||
+    fail "a quota: $?"
+  [ "$(gathered writes)" -gt 1000 ] || fail "below a quota $(gathered writes) writes waited"
+  umount "$DIR/quota" || fail 'it is still in use'
+fi
+
 # A ring writes when nobody looks.
 writing "$DIR" python3 -c 'import ctypes, os, sys
 ctypes.CDLL(None).syscall(425, 0, None)  # io_uring_setup
