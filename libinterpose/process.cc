@@ -108,6 +108,13 @@ bool library_is_within_reach() {
   return (effective == 0 && !may_be_below_landlock) || opens_library();
 }
 
+// The segment is of the user who began, and root opens all.
+bool is_another_user() {
+  abi::segment const* const s = stage.active.load(std::memory_order_relaxed);
+  long const user = sys::call(SYS_geteuid);
+  return s != nullptr && !sys::failed(user) && user != 0 && user != long{s->head.owner_uid};
+}
+
 // Writes LD_PRELOAD=<us>:<theirs without us>, or without us. `to` has room for all of it. False:
 // nothing is left.
 bool write_preload(char* to, char const* theirs, bool with_us) {
@@ -206,6 +213,7 @@ int with_preload(char* const* envp, bool may_repeat, Start&& start) {
   if (!e.readable) return start(envp);
   if (is_in_sandbox()) await_tries();
   bool const with_us = !is_in_sandbox() && library_is_within_reach();
+  if (!is_in_sandbox() && is_another_user()) pass_through(abi::passthrough::other_user);
   if (e.complete != with_us) return with_rewritten(envp, e, with_us, may_repeat, start);
   int const r = start(envp);
   bool const begins_anew = with_us && may_repeat && is_too_long(r);

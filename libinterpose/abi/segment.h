@@ -65,13 +65,14 @@ enum class passthrough : std::uint8_t {
   exec_environment,  // the environment of an exec was too large to carry us along
   ring,              // io_uring_enter through syscall(2): what it submits is not seen
   foreign_thread,    // its thread memory is none that libc has set up: see join_thread()
+  other_user,        // starts of programs as somebody who may not open the segment
   count
 };
 static_assert(static_cast<unsigned>(passthrough::count) <= reason_slots);
 
 inline constexpr char const* passthrough_names[] = {
-    "sandboxed", "vfork_child", "lease_over",       "not_ours", "no_slot",
-    "damaged",   "nested",      "exec_environment", "ring",     "foreign_thread"};
+    "sandboxed", "vfork_child",      "lease_over", "not_ours",       "no_slot",   "damaged",
+    "nested",    "exec_environment", "ring",       "foreign_thread", "other_user"};
 static_assert(sizeof passthrough_names / sizeof *passthrough_names ==
               static_cast<unsigned>(passthrough::count));
 
@@ -293,6 +294,13 @@ inline char const* refuse_head(segment const& s, std::uint64_t mapped_bytes) {
       static_cast<std::uint32_t>(segment_state::ready))
     return "not ready";
   return nullptr;
+}
+
+/// Its creator's clock is another one, that of another time namespace: what it says of times would
+/// be waited for until the program's own clock comes there.
+inline bool is_of_another_clock(segment const& s, std::int64_t now_ns) {
+  constexpr std::int64_t second_ns = 1'000'000'000;
+  return static_cast<std::int64_t>(s.head.created_ns) > now_ns + second_ns;
 }
 
 /// The same, for those who trust whoever may write the segment; its ruleset is looked at as well.

@@ -18,6 +18,7 @@ same() { # WHAT COMMAND...: natively and in a job
 
 drop='import os; n = [65534] * 3; os.setgroups([]); os.setresgid(*n); os.setresuid(*n)'
 same exec setpriv --reuid=65534 --regid=65534 --clear-groups cat /etc/hostname
+counted 1 1 passthrough other_user calls
 same system $python -c "$drop; os.system('id -u; id -g')"
 same popen $python -c "import ctypes; $drop
 libc = ctypes.CDLL(None)

@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace sluice::cli {
 
@@ -205,7 +206,7 @@ std::string next_interpreter(std::string const& start) {
 
 std::string find_program(std::string const& name) {
   auto const refuse = [&](int status, int why) {
-    return error(status, fmt::format("cannot execute {}: {}", name.empty() ? "''" : name,
+    return error(status, fmt::format("cannot execute {}: {}", name.empty() ? "''" : printable(name),
                                      why == 0 ? "command not found" : std::strerror(why)));
   };
   if (name.empty()) throw refuse(exit_missing, 0);

@@ -228,8 +228,16 @@ int run_and_report(membership const& m, std::optional<segment::mapping> const& s
 
 [[noreturn]] void become_program(run_options const& options, std::vector<std::string> const& env) {
   int const why = become(options.command, env);
-  throw error(status_of_exec_failure(why),
-              fmt::format("cannot execute {}: {}", options.command[0], std::strerror(why)));
+  throw error(
+      status_of_exec_failure(why),
+      fmt::format("cannot execute {}: {}", printable(options.command[0]), std::strerror(why)));
+}
+
+void warn_of_another_clock(foreign<abi::segment> const& s) {
+  if (abi::is_of_another_clock(as_shared(s), steady_ns()))
+    on_stderr(
+        "sluice: warning: the program runs without limits: its clock is not that of the daemon (a "
+        "time namespace)\n");
 }
 
 /// No place for a segment: no limits, but the program.
@@ -258,6 +266,7 @@ int run_verb(global_options const& global, run_options const& options) {
               m.segment);
   try {
     auto const s = open_segment(m);
+    if (s) warn_of_another_clock(**s);
     if (s && m.run_dir.empty()) check_left_logs(**s, m.segment, {});
     bool const needs_leases =
         s && ((*s)->reads.head.targets != 0 || ((*s)->head.areas.load() & abi::rings_beside) != 0);

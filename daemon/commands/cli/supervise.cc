@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/on_stderr.h"
+#include "base/printable.h"
 
 namespace sluice::cli {
 
@@ -198,7 +199,7 @@ ending supervise(std::vector<std::string> const& command,
   give_back(before);
   if (failed)
     throw error(status_of_exec_failure(why),
-                fmt::format("cannot execute {}: {}", command[0], std::strerror(why)));
+                fmt::format("cannot execute {}: {}", printable(command[0]), std::strerror(why)));
   return e;
 }
 
