@@ -298,9 +298,9 @@ inline char const* refuse_head(segment const& s, std::uint64_t mapped_bytes) {
 
 /// Its creator's clock is another one, that of another time namespace: what it says of times would
 /// be waited for until the program's own clock comes there.
-inline bool is_of_another_clock(segment const& s, std::int64_t now_ns) {
+constexpr bool is_of_another_clock(std::uint64_t created_ns, std::int64_t now_ns) {
   constexpr std::int64_t second_ns = 1'000'000'000;
-  return static_cast<std::int64_t>(s.head.created_ns) > now_ns + second_ns;
+  return static_cast<std::int64_t>(created_ns) > now_ns + second_ns;
 }
 
 /// The same, for those who trust whoever may write the segment; its ruleset is looked at as well.

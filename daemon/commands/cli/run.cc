@@ -234,7 +234,7 @@ int run_and_report(membership const& m, std::optional<segment::mapping> const& s
 }
 
 void warn_of_another_clock(foreign<abi::segment> const& s) {
-  if (abi::is_of_another_clock(as_shared(s), steady_ns()))
+  if (abi::is_of_another_clock(s.head.created_ns, steady_ns()))
     on_stderr(
         "sluice: warning: the program runs without limits: its clock is not that of the daemon (a "
         "time namespace)\n");

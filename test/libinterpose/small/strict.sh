@@ -397,8 +397,9 @@ writing "$DIR" python3 -c "$slow" "$DIR/slow" || fail "slow: $?"
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   mkdir "$DIR/quota"
   truncate -s 320M "$SCRATCH/quota.img"
-  mkfs.btrfs -q "$SCRATCH/quota.img" >/dev/null && mount -o loop "$SCRATCH/quota.img" "$DIR/quota" &&
-    btrfs -q quota enable "$DIR/quota" && btrfs -q subvolume create "$DIR/quota/sub" &&
+  mkfs.btrfs -q "$SCRATCH/quota.img" >/dev/null &&
+    mount -o loop "$SCRATCH/quota.img" "$DIR/quota" && btrfs -q quota enable "$DIR/quota" &&
+    btrfs -q subvolume create "$DIR/quota/sub" &&
     btrfs -q qgroup limit 20M "$DIR/quota/sub" || fail 'btrfs'
   writing "$DIR/quota/sub" python3 -c 'import errno, os, sys
 f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
