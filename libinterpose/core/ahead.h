@@ -4,7 +4,7 @@
 // the middle of pages: each such page is read first, alone, while the program waits. The other
 // reads pieces at equal distances. Pure: who asks the kernel says what it found.
 // What stays true: advice changes no byte, so a wrong guess costs time alone. Where advice is good
-// for nothing, because the cache has all of it or has nothing of it afterwards, looks become rare.
+// for nothing, because there is nothing to be read or it does not stay, looks become rare.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct file_span {
 
 /// What came of a span that a look named.
 enum class ahead_end : std::uint8_t {
-  was_cached,
+  was_cached,  // or the disk has nothing of what the cache lacks
   has_come,    // it was advised, and the cache has some of it now
   stays_away,  // it was advised, and the cache has nothing more of it
   unpaid,

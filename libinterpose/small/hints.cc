@@ -2,9 +2,12 @@
 // Advice to the kernel for programs that write or read small pieces (core/ahead.h): what they are
 // about to need is read while they do something else. The program's own calls are made as ever,
 // and the bytes that are read are charged to its job. Where the job cannot pay at once, where the
-// cache has the bytes already, and where there is no cache or no disk, no advice is given. These
-// bodies stand before libc only in a job that asked for hints.
+// cache has the bytes already or the disk has none (holes, and what was only allocated), and where
+// there is no cache or no disk, no advice is given. These bodies stand before libc only in a job
+// that asked for hints.
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -107,8 +110,45 @@ std::uint64_t missing(int fd, core::file_span s) {
   return n == 1 ? 0 : s.to - s.from;
 }
 
+/// A question of FS_IOC_FIEMAP (struct fiemap), with room for a few extents of the answer.
+struct extents {
+  static constexpr unsigned most = 8;
+  std::uint64_t from, bytes;
+  std::uint32_t flags = 0, count = 0, room = most, reserved = 0;
+  fiemap_extent extent[most] = {};
+};
+static_assert(offsetof(extents, extent) == sizeof(fiemap));
+
+/// Bytes of its pages that the cache lacks and the disk has: the rest is filled with zeros. Where
+/// the file system does not say what lies on the disk, all of it does. It is asked once, unless the
+/// span is in many extents, and without FIEMAP_FLAG_SYNC: nothing is written out for it.
+std::uint64_t to_be_read(int fd, core::file_span s) {
+  // What waits for its place on the disk is in the cache.
+  constexpr std::uint32_t nowhere = FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_DELALLOC;
+  std::uint64_t sum = 0;
+  while (!s.is_empty()) {
+    extents told = {.from = s.from, .bytes = s.to - s.from};
+    if (sys::failed(sys::call(SYS_ioctl, fd, FS_IOC_FIEMAP, sys::as_long(&told)))) break;
+    unsigned const n = std::min(told.count, extents::most);
+    std::uint64_t end = s.from;
+    for (unsigned i = 0; i < n; ++i) {
+      fiemap_extent const& e = told.extent[i];
+      end = e.fe_logical + e.fe_length;
+      core::file_span const part = {std::max<std::uint64_t>(e.fe_logical, s.from),
+                                    std::min(end, s.to)};
+      if (!part.is_empty() && (e.fe_flags & nowhere) == 0) sum += missing(fd, part);
+    }
+    if (n < extents::most) return sum;
+    if (end <= s.from) break;
+    s.from = end;
+  }
+  return s.is_empty() ? sum : sum + missing(fd, s);
+}
+
 core::ahead_end advise(int fd, core::file_span s) {
-  std::uint64_t const bytes = missing(fd, s);
+  std::uint64_t const lacks = missing(fd, s);
+  // Extents may share a page.
+  std::uint64_t const bytes = lacks == 0 ? 0 : std::min(lacks, to_be_read(fd, s));
   if (bytes == 0) {
     count(abi::hint::cached, 1);
     return core::ahead_end::was_cached;
@@ -123,7 +163,7 @@ core::ahead_end advise(int fd, core::file_span s) {
   count(abi::hint::advised_bytes, bytes);
   // Pages that are being read count. Where nobody counts it is taken to have helped.
   std::uint64_t const left = counted_missing(fd, s);
-  bool const stays_away = left != unknown && left >= bytes;
+  bool const stays_away = left != unknown && left >= lacks;
   return stays_away ? core::ahead_end::stays_away : core::ahead_end::has_come;
 }
 

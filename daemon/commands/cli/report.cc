@@ -222,7 +222,7 @@ std::string hints_line(json const& report) {
   std::string out = fmt::format("  hints: {} read ahead in {} requests",
                                 size_words((*hints)["advised_bytes"]), (*hints)["advised"].dump());
   if (auto const& n = (*hints)["cached"]; n != 0)
-    out += fmt::format("; {} found in the cache", n.dump());
+    out += fmt::format("; {} with nothing to read", n.dump());
   if (auto const& n = (*hints)["unpaid"]; n != 0)
     out += fmt::format("; {} left out, as the limit had nothing to spare", n.dump());
   return out + "\n";

@@ -241,7 +241,7 @@ void say_hints(std::vector<std::string>& out, result const& r) {
                                        count_text(h.advised), amount_text(h.advised_bytes, "bytes"))
                          : "The kernel was never asked to read ahead";
   if (h.cached > 0)
-    line += fmt::format("; {} times all of it was in the cache", count_text(h.cached));
+    line += fmt::format("; {} times nothing of it was to be read", count_text(h.cached));
   if (h.unpaid > 0)
     line += fmt::format("; {} times the limit had nothing to spare for it", count_text(h.unpaid));
   out.push_back(line + ".");

@@ -112,6 +112,42 @@ hinted "hints@$data" -- strides "$data/f" 65536
 bare strides "$data/g" 65536 | cmp - "$SCRATCH/out" || fail 'strided reads bring other bytes'
 between 100 "$(hints advised)" 140 'strided reads'
 
+# Holes, and what was only allocated, are read from no disk; nor is what lies between them charged
+# for more than itself, also where one answer of the file system does not tell all of it.
+cat >"$SCRATCH/blanks.py" <<'P'
+import fcntl, os, struct, sys
+kind, path, size = sys.argv[1], sys.argv[2], 8 << 20
+fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+os.ftruncate(fd, size)
+try:
+    fcntl.ioctl(fd, 0xC020660B, bytearray(struct.pack("QQIIII", 0, size, 0, 0, 0, 0)))
+    if kind == "allocated":
+        os.posix_fallocate(fd, 0, size)
+except OSError as e:
+    sys.exit(f"{path}: {e.strerror}")
+if kind == "half":
+    for at in range(0, size, 8192):
+        os.pwrite(fd, b"h" * 4096, at)
+P
+blanks() { python3 "$SCRATCH/blanks.py" "$@"; }
+if blanks allocated "$data/f"; then  # some file systems do not tell what lies where
+  for kind in holes allocated; do
+    for what in write pwrite; do
+      blanks $kind "$data/f"
+      hinted "hints@$data" "read=1TiB/s@$data" -- $what "$data/f" 777
+      none "$what, $kind"
+      between 1 "$(hints cached)" 8 "looks where there is nothing: $what, $kind"
+      [ "$(json "$report" "d['channels'][0]['amount']")" = 0 ] || fail "$what, $kind: charged"
+    done
+    blanks $kind "$data/f"
+    hinted "hints@$data" -- strides "$data/f" 65536
+    none "strided reads, $kind"
+  done
+  blanks half "$data/f"
+  hinted "hints@$data" -- write "$data/f" 777
+  between 3000000 "$(hints advised_bytes)" 4400000 'half of it are holes'
+fi
+
 # A descriptor past the cache, from its open or later, in strides and in a row.
 for what in direct later; do
   for piece in 16384 512; do
