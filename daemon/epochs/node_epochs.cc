@@ -3,6 +3,7 @@
 #include "epochs/node_epochs.h"
 
 #include <linux/futex.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "base/shared_places.h"
 #include "base/whole_file.h"
 #include "epochs/gate_book.h"
+#include "segment/jobs.h"
 #include "segment/run_dir.h"
 
 namespace sluice::epochs {
@@ -23,7 +25,9 @@ using abi::after_state;
 
 constexpr std::int64_t s_ns = 1'000'000'000;
 constexpr std::int64_t again_ns = s_ns;  // a message may be lost with its connection
-constexpr std::int64_t dead_claim_ns = 5 * s_ns, dead_answer_ns = 60 * s_ns;
+constexpr std::int64_t dead_claim_ns = 5 * s_ns;
+// A stage that runs takes its answer at once. One that was stopped comes back for it, if it lives.
+constexpr std::int64_t stopped_ns = 3660 * s_ns, unseen_ns = 10 * s_ns;
 constexpr std::size_t most_answered = 256;
 // With the 1024 jobs that a node has at most they fit one message of a node.
 constexpr std::size_t most_departed = 900;
@@ -35,6 +39,15 @@ constexpr after_state state_in(std::uint32_t word) { return static_cast<after_st
 
 void wake(foreign<std::atomic<std::uint32_t>>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, ~0u);
+}
+
+/// The memory is the user's: what it says decides on this slot alone.
+enum class life { seen, over, unseen };
+life life_of(foreign<abi::after_slot>& s) {
+  static std::uint64_t const own_space = segment::own_pid_space();
+  if (own_space == 0 || s.pid_space.load() != own_space) return life::unseen;
+  bool const is_over = kill(static_cast<pid_t>(s.pid.load()), 0) != 0 && errno == ESRCH;
+  return is_over ? life::over : life::seen;
 }
 
 std::uint64_t boot_id() {
@@ -101,13 +114,34 @@ node_epochs::member* node_epochs::find(core::job_id key) {
 
 // ---- questions
 
+/// Nobody comes back for what is in this slot.
+bool node_epochs::is_left(member const& m, unsigned slot, after_state is, std::int64_t now_ns) {
+  foreign<abi::after_slot>& s = (*m.area)->slot[slot];
+  std::int64_t const age_ns = now_ns - static_cast<std::int64_t>(s.since_ns.load());
+  if (is == after_state::abandoned) return true;
+  if (is == after_state::claimed) return age_ns > dead_claim_ns;
+  if (is != after_state::taken && is != after_state::done) return false;
+  life const of = life_of(s);
+  if (is == after_state::taken || of == life::over) return of == life::over;
+  return age_ns > (of == life::seen ? stopped_ns : patience_of(m, slot) + unseen_ns);
+}
+
+std::int64_t node_epochs::patience_of(member const& m, unsigned slot) {
+  std::size_t const rule = (*m.area)->slot[slot].rule.load();
+  return m.patience_ns[std::min(rule, m.patience_ns.size() - 1)];
+}
+
 void node_epochs::take_questions(member& m, std::int64_t now_ns) {
+  bool const is_time = now_ns - m.looked_ns >= s_ns;
+  if (is_time) m.looked_ns = now_ns;
   for (unsigned i = 0; i < abi::after_slots; ++i) {
     foreign<abi::after_slot>& s = (*m.area)->slot[i];
     std::uint32_t word = s.word.load();
-    auto const is = state_in(word);
     std::uint32_t const user = word >> 3;
-    auto const age_ns = now_ns - static_cast<std::int64_t>(s.since_ns.load());
+    if (is_time && is_left(m, i, state_in(word), now_ns) &&
+        s.word.compare_exchange_strong(word, word_of(user, after_state::free)))
+      word = word_of(user, after_state::free);
+    auto const is = state_in(word);
     auto const known = std::find_if(m.questions.begin(), m.questions.end(),
                                     [&](question const& q) { return q.slot == i; });
     if (known != m.questions.end() && (known->user != user || is != after_state::taken)) {
@@ -116,17 +150,12 @@ void node_epochs::take_questions(member& m, std::int64_t now_ns) {
     } else if (known != m.questions.end()) {
       continue;
     }
-    bool const is_dead = is == after_state::abandoned ||
-                         (is == after_state::claimed && age_ns > dead_claim_ns) ||
-                         (is == after_state::done && age_ns > 3600 * s_ns + dead_answer_ns);
-    if (is_dead) s.word.compare_exchange_strong(word, word_of(user, after_state::free));
     if (is != after_state::posted && is != after_state::taken) continue;
     if (is == after_state::posted &&
         !s.word.compare_exchange_strong(word, word_of(user, after_state::taken)))
       continue;
-    std::size_t const rule = std::min<std::size_t>(s.rule.load(), m.patience_ns.size() - 1);
     waits_for(m, i, {});
-    m.questions.push_back({i, user, ++last_id_, now_ns + m.patience_ns[rule], 0});
+    m.questions.push_back({i, user, ++last_id_, now_ns + patience_of(m, i), 0});
   }
 }
 

@@ -97,6 +97,7 @@ class node_epochs {
     std::string spoilt;          // why no gate can be opened any more
     bool is_known = false;       // this parent has written us down
     bool is_ending = false, is_last = false, has_ended = false, is_lost = false;
+    std::int64_t looked_ns = 0;  // when slots were looked for that nobody comes back for
   };
   struct departed {
     std::uint32_t uid = 0;
@@ -106,6 +107,8 @@ class node_epochs {
 
   void meet(std::span<job_facts const> jobs);
   member* find(core::job_id key);
+  static bool is_left(member const& m, unsigned slot, abi::after_state is, std::int64_t now_ns);
+  static std::int64_t patience_of(member const& m, unsigned slot);
   void take_questions(member& m, std::int64_t now_ns);
   void take_back(member const& m, question const& q);
   void waits_for(member& m, unsigned slot, std::string const& whom);

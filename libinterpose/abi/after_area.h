@@ -23,7 +23,7 @@ inline constexpr unsigned after_slots = 64;
 inline constexpr unsigned after_glob_bytes = core::most_glob_bytes + 1;
 inline constexpr unsigned after_root_bytes = 1024;
 inline constexpr unsigned after_reason_words = 16;
-inline constexpr unsigned after_waits_words = 5;
+inline constexpr unsigned after_waits_words = 4;
 
 /// Whom a stage asks.
 enum class after_server : std::uint32_t { nobody, itself, daemon };
@@ -50,6 +50,9 @@ struct alignas(64) after_slot {
   std::atomic<std::uint64_t> since_ns;  // CLOCK_MONOTONIC; when claimed
   // Daemon; whom it waits for, as text, for people: no stage reads it. Zeros of an older daemon.
   std::atomic<std::uint64_t> waits_for[after_waits_words];
+  // Stage, before `posted`; inode of the namespace of `pid`. Of an older stage it says nothing, and
+  // an older daemon may write the end of a long text here.
+  std::atomic<std::uint64_t> pid_space;
 };
 static_assert(sizeof(after_slot) == 64);
 
@@ -57,7 +60,7 @@ static_assert(sizeof(after_slot) == 64);
 enum class after_count : std::uint8_t {
   opened,   // gates that were passed
   refused,  // answered with an error: EIO
-  silent,   // no answer, or no slot: EIO
+  silent,   // no answer: EIO
   unknown,  // a change of data that was not made, for the cluster did not know of this node
   count
 };
@@ -79,6 +82,7 @@ struct after_header {
   std::atomic<std::uint64_t> count[static_cast<unsigned>(after_count::count)];
   std::atomic<std::uint64_t> waited_ns;                   // stages; at gates
   std::atomic<std::uint64_t> reason[after_reason_words];  // daemon; why it refused last, as text
+  std::atomic<std::uint32_t> no_slot;  // stages; gates that found no slot: EIO; beside `count`
 };
 
 struct after_area {

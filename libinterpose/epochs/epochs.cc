@@ -185,34 +185,43 @@ abi::after_slot* claim_slot(std::uint32_t& user) {
   return nullptr;
 }
 
-/// 0, an error number, or -1: nobody has answered.
+/// Asked here, for a child of fork may be in another one.
+std::uint64_t own_pid_space() {
+  sys::file_identity space = {};
+  return sys::identify(sys::at_cwd, "/proc/self/ns/pid", 0, space) ? space.inode : 0;
+}
+
+constexpr int no_answer = -1, no_slot = -2;
+
+/// 0, an error number, or one of these.
 int ask_daemon(unsigned rule, std::int64_t until_ns) {
   std::uint32_t user = 0;
   abi::after_slot* s = claim_slot(user);
   for (; s == nullptr; s = claim_slot(user)) {
     std::int64_t const at_ns = now_ns();
-    if (at_ns >= until_ns) return -1;
+    if (at_ns >= until_ns) return no_slot;
     std::uint32_t const word = area->slot[0].word.load();
     sys::futex_wait(&area->slot[0].word, word, at_ns + slice_ns, ~0u);
   }
   s->pid.store(static_cast<std::uint32_t>(sys::call(SYS_getpid)));
+  s->pid_space.store(own_pid_space());
   s->rule.store(rule);
   s->result.store(EIO);
-  if (!swap(*s, user, after_state::claimed, after_state::posted)) return -1;
+  if (!swap(*s, user, after_state::claimed, after_state::posted)) return no_answer;
   for (;;) {
     std::uint32_t const seen = s->word.load();
     if (seen == word_of(user, after_state::done)) {
       int const result = s->result.load();
-      return swap(*s, user, after_state::done, after_state::free) ? result : -1;
+      return swap(*s, user, after_state::done, after_state::free) ? result : no_answer;
     }
-    if (seen >> 3 != user) return -1;
+    if (seen >> 3 != user || seen == word_of(user, after_state::free)) return no_answer;
     std::int64_t const at_ns = now_ns();
     if (at_ns < until_ns) {
       std::int64_t const end_ns = at_ns + slice_ns;
       sys::futex_wait(&s->word, seen, end_ns < until_ns ? end_ns : until_ns, ~0u);
     } else if (swap(*s, user, after_state::posted, after_state::free) ||
                swap(*s, user, after_state::taken, after_state::abandoned)) {
-      return -1;
+      return no_answer;
     }
   }
 }
@@ -238,14 +247,17 @@ std::int64_t patience_of(unsigned rule) {
 int pass_epoch(unsigned rule) {
   std::int64_t const began_ns = now_ns();
   auto const server = static_cast<abi::after_server>(area->head.server.load());
-  int result = -1;
+  int result = no_answer;
   if (server == abi::after_server::itself) result = sync_ourselves(area->rule[rule]);
   if (server == abi::after_server::daemon)
     result = ask_daemon(rule, began_ns + patience_of(rule) + margin_ns);
   area->head.waited_ns.fetch_add(static_cast<std::uint64_t>(now_ns() - began_ns));
-  count(result == 0  ? abi::after_count::opened
-        : result < 0 ? abi::after_count::silent
-                     : abi::after_count::refused);
+  if (result == no_slot)
+    area->head.no_slot.fetch_add(1, std::memory_order_relaxed);
+  else
+    count(result == 0  ? abi::after_count::opened
+          : result < 0 ? abi::after_count::silent
+                       : abi::after_count::refused);
   if (result != 0) has_failed.store(true);
   return result == 0 ? 0 : result < 0 ? ETIMEDOUT : EIO;
 }

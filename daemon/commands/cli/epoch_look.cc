@@ -39,6 +39,7 @@ std::optional<job_look> look_at(std::string const& area_path) {
   out.uid = file.st.st_uid;
   out.is_known = a->head.known.load() != 0;
   for (std::size_t i = 0; i < out.counts.size(); ++i) out.counts[i] = a->head.count[i].load();
+  out.no_slot = a->head.no_slot.load();
   out.waited_ns = a->head.waited_ns.load();
   out.reason = text_of(a->head.reason);
   for (abi::after_slot const& s : a->slot) {

@@ -28,6 +28,7 @@ struct job_look {
   std::uint64_t waited_ns = 0;
   std::string reason;  // why one was refused last
   std::vector<gate_wait> waits;
+  std::uint32_t no_slot = 0;  // gates that found none
 };
 
 /// None where there is no such file, or it is not ours to read, or no area of ours.

@@ -16,6 +16,7 @@ order_row gate_row(std::string const& job, job_look const& look) {
       {"job", job}, {"user", user_name(look.uid)}, {"uid", look.uid}, {"known", look.is_known}};
   for (std::size_t i = 0; i < look.counts.size(); ++i)
     out[abi::after_count_names[i]] = look.counts[i];
+  out["no_slot"] = look.no_slot;
   out["waited_s"] = static_cast<double>(look.waited_ns) / 1e9;
   out["reason"] = look.reason;
   order_row waits = order_row::array();
@@ -29,7 +30,8 @@ std::string gate_table(order_row const& rows) {
   std::string out;
   for (auto const& row : rows) {
     auto const number = [&](char const* key) { return row[key].get<std::uint64_t>(); };
-    std::uint64_t const shut = number("refused") + number("silent") + number("unknown");
+    std::uint64_t const shut = number("refused") + number("silent") + number("unknown") +
+                               row.value("no_slot", std::uint64_t{0});
     out += fmt::format(
         "gates of {}: {} opened, {} stayed shut, {} waiting, {:.1f} s waited{}\n",
         printable(row["job"].get<std::string>()), number("opened"), shut, row["waiting"].size(),

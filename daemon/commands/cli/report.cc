@@ -141,6 +141,7 @@ json after_json(std::string const& segment_path) {
   json out = json::object();
   for (std::size_t i = 0; i < look->counts.size(); ++i)
     out[abi::after_count_names[i]] = look->counts[i];
+  out["no_slot"] = look->no_slot;
   out["waited_ns"] = look->waited_ns;
   out["known"] = look->is_known;
   out["reason"] = look->reason;
@@ -202,6 +203,9 @@ std::string after_line(json const& report) {
   if (silent != 0)
     out +=
         fmt::format("  gates: {} failed with EIO: the node's sluiced has not answered\n", silent);
+  if (std::uint64_t const no_slot = a.value("no_slot", std::uint64_t{0}); no_slot != 0)
+    out += fmt::format("  gates: {} failed with EIO: too many of the job wait on this node\n",
+                       no_slot);
   if (unknown != 0)
     out += fmt::format("  data: {} opens failed with EIO: the cluster did not know of this node\n",
                        unknown);
