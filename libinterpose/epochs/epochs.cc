@@ -415,6 +415,7 @@ int closed_for_number(long number, long a, long b, long c, long d, long e) {
     case SYS_symlink:
       return closed_for(cwd, path_at(b), false);
     case SYS_mkdir:
+    case SYS_mknod:
       return closed_for(cwd, path_at(a), false);
 #endif
 #if defined(SYS_renameat)
@@ -436,6 +437,7 @@ int closed_for_number(long number, long a, long b, long c, long d, long e) {
     case SYS_symlinkat:
       return closed_for(static_cast<int>(b), path_at(c), false);
     case SYS_mkdirat:
+    case SYS_mknodat:
       return closed_for(dir, path_at(b), false);
     case SYS_fsync:
     case SYS_fdatasync:
