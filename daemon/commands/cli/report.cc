@@ -206,6 +206,11 @@ std::string after_line(json const& report) {
   if (std::uint64_t const no_slot = a.value("no_slot", std::uint64_t{0}); no_slot != 0)
     out += fmt::format("  gates: {} failed with EIO: too many of the job wait on this node\n",
                        no_slot);
+  for (auto const& row : report["passthrough"])
+    if (row["reason"] == "sandboxed")
+      out += fmt::format(
+          "  gates: passed unasked in a sandbox or another time namespace, entered {} times\n",
+          row["calls"].get<std::uint64_t>());
   if (unknown != 0)
     out += fmt::format("  data: {} opens failed with EIO: the cluster did not know of this node\n",
                        unknown);
