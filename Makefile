@@ -188,11 +188,13 @@ $(foreach g,$(crash_groups),\
 $(foreach g,$(unit_groups),\
   $(eval $(call group_rule,$(call group_file,$(g)),test/lib/unit-group $(subst $(comma), ,$(g)))))
 
-# A whole room as one source, for the fuzzers: clang spends its time on headers alone then. Of the
-# largest one only what reads a job's memory, or words of a user.
+# A whole room as one source, for the fuzzers: clang spends its time on headers alone then. Of two
+# rooms only what reads a job's memory, a result, or words of a user.
 whole_of = $(O)/whole/$(subst /,-,$(1)).cc
 fuzzed_daemon/commands/cli := $(addprefix daemon/commands/cli/,\
   costs.cc epoch_look.cc hold_back.cc limits.cc paths.cc report.cc)
+fuzzed_daemon/commands/report := $(filter-out %/ask.cc,\
+  $(call sources_of,daemon/commands/report))
 fuzzed_in = $(or $(fuzzed_$(1)),$(call sources_of,$(1)))
 $(foreach room,$(rooms),\
   $(eval $(call group_rule,$(call whole_of,$(room)),$(call including,$(call fuzzed_in,$(room))))))
