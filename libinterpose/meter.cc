@@ -99,8 +99,10 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
     std::int64_t const at_ns = round == 0 ? since_ns : now_ns();
     if (!still_a_segment(p.s)) return false;
     core::decision const d = core::decide(b, t, at_ns, timer_slack_ns());
-    p.is_open = d.what == core::decision::pass_open;
-    if (p.is_open) pass_through(abi::passthrough::lease_over);
+    bool const is_apart_in_time = abi::is_of_another_clock(p.s.head.created_ns, at_ns);
+    p.is_open = is_apart_in_time || d.what == core::decision::pass_open;
+    if (p.is_open)
+      pass_through(is_apart_in_time ? abi::passthrough::other_clock : abi::passthrough::lease_over);
     if (d.what == core::decision::pass || p.is_open) break;
     if (d.what == core::decision::again) continue;
     if (!p.may_sleep || (!slept && !still_ours(p))) {

@@ -66,13 +66,14 @@ enum class passthrough : std::uint8_t {
   ring,              // io_uring_enter through syscall(2): what it submits is not seen
   foreign_thread,    // its thread memory is none that libc has set up: see join_thread()
   other_user,        // starts of programs as somebody who may not open the segment
+  other_clock,       // it would have waited, by the clock of another time namespace
   count
 };
 static_assert(static_cast<unsigned>(passthrough::count) <= reason_slots);
 
 inline constexpr char const* passthrough_names[] = {
-    "sandboxed", "vfork_child",      "lease_over", "not_ours",       "no_slot",   "damaged",
-    "nested",    "exec_environment", "ring",       "foreign_thread", "other_user"};
+    "sandboxed", "vfork_child",      "lease_over", "not_ours",       "no_slot",    "damaged",
+    "nested",    "exec_environment", "ring",       "foreign_thread", "other_user", "other_clock"};
 static_assert(sizeof passthrough_names / sizeof *passthrough_names ==
               static_cast<unsigned>(passthrough::count));
 
