@@ -113,6 +113,8 @@ bool is_arena(std::uintptr_t begin) {
 
 // The kernel has just said that there is something at `at`; `version` is of before.
 void learn_page(std::uintptr_t at, std::uint32_t version) {
+  // The first heap would take the place of an arena.
+  if (is_known(reinterpret_cast<void const*>(at))) return;
   std::uintptr_t const begin = at & -arena_span, page = (at - begin) / page_size;
   unsigned const place = arena_place(at);
   std::uintptr_t seen = known.arena[place].load();
