@@ -125,6 +125,13 @@ bool meets_lease(place const& where, unsigned tries) {
   return true;
 }
 
+template <class Call>
+auto past_leases(place const& where, Call const& call) {
+  auto r = call();
+  for (unsigned n = 0; is_failure(r) && meets_lease(where, n); ++n) r = call();
+  return r;
+}
+
 // What stdio does inside libc nobody sees, so its descriptors are never held. But another one of
 // the same file may be.
 void mind_stream(FILE* f) {
@@ -153,15 +160,14 @@ namespace {
   }
 #define ERRNO(sym, ret, params, args, o, where, size, point) \
   ret sym params { return mind(where) ? slow::sym args : next::sym args; }
-#define OPENS(sym, ret, params, args, o, where, makes, point)                    \
-  ret sym params {                                                               \
-    place const here = where;                                                    \
-    mind(here);                                                                  \
-    std::uint64_t const opening = before_open();                                 \
-    ret r = next::sym args;                                                      \
-    for (unsigned n = 0; r < 0 && meets_lease(here, n); ++n) r = next::sym args; \
-    note_opened(r, opening);                                                     \
-    return r;                                                                    \
+#define OPENS(sym, ret, params, args, o, where, makes, point)        \
+  ret sym params {                                                   \
+    place const here = where;                                        \
+    mind(here);                                                      \
+    std::uint64_t const opening = before_open();                     \
+    ret const r = past_leases(here, [&] { return next::sym args; }); \
+    note_opened(r, opening);                                         \
+    return r;                                                        \
   }
 #define PAIR(sym, ret, params, args, o1, where1, size1, o2, where2, size2, point) \
   ret sym params {                                                                \
@@ -218,9 +224,7 @@ ssize_t __read_chk(int fd, void* to, size_t size, size_t room) {
 
 int truncate(char const* path, off_t size) {
   write_all_out();
-  int r = next::truncate(path, size);
-  for (unsigned n = 0; r < 0 && meets_lease(on_path(path), n); ++n) r = next::truncate(path, size);
-  return r;
+  return past_leases(on_path(path), [=] { return next::truncate(path, size); });
 }
 
 // What could not be written is told now, or never.
@@ -425,10 +429,7 @@ FILE* streamed(FILE* f) {
 
 FILE* fopen(char const* path, char const* mode) {
   write_all_out();
-  FILE* f = next::fopen(path, mode);
-  for (unsigned n = 0; f == nullptr && meets_lease(on_path(path), n); ++n)
-    f = next::fopen(path, mode);
-  return streamed(f);
+  return streamed(past_leases(on_path(path), [=] { return next::fopen(path, mode); }));
 }
 
 // libc gives its number away, whatever comes of it.
@@ -654,7 +655,7 @@ long syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (is_about_files(number) && let_all_go()) return slow::syscall(number, a, b, c, d, e, f);
   bool const is_start = mind_sharing(number, a, b, d, e);
   long const r = next::syscall(number, a, b, c, d, e, f);
-  if (brings_fds(number)) share_all();
+  if (r >= 0 && brings_fds(number)) share_all();
   if (is_start && r != 0) after_start();
   return r;
 }

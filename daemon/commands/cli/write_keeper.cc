@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -97,10 +98,9 @@ bool has_privilege(int fd, struct stat const& st) {
 
 /// Of ext4: without extents a file ends at 16 GiB, or before.
 bool is_large(int fd) {
-  constexpr long ext4 = 0xEF53;
   struct statfs where = {};
   if (fstatfs(fd, &where) != 0) return false;
-  if (where.f_type != ext4) return true;
+  if (where.f_type != EXT4_SUPER_MAGIC) return true;
   int flags = 0;
   return ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_EXTENT_FL) != 0;
 }

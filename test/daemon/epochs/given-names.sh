@@ -2,13 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each call that gives a name like a manifest's passes a gate, once.
 set -u
-. test/lib/lib.sh
-need python3
-cat >"$SCRATCH/policy.json" <<P
-{"targets": {"data": {"path": "$SCRATCH/data",
-   "after": {"write": "*/MANIFEST-*", "durable": "*/rank-*.dat"}}}}
-P
-mkdir "$SCRATCH/data"
+. test/daemon/epochs/manifests.bash
 cat >"$SCRATCH/p.py" <<'END'
 import ctypes, os, platform, stat, sys
 libc = ctypes.CDLL(None, use_errno=True)

@@ -2,13 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A program that lives by another clock passes gates unasked, and the report says so.
 set -u
-. test/lib/lib.sh
-need python3
-cat >"$SCRATCH/policy.json" <<P
-{"targets": {"data": {"path": "$SCRATCH/data",
-   "after": {"write": "*/MANIFEST-*", "durable": "*/rank-*.dat"}}}}
-P
-mkdir "$SCRATCH/data"
+. test/daemon/epochs/manifests.bash
 cat >"$SCRATCH/p.py" <<'END'
 import ctypes, os, sys
 new_user, new_time = 0x10000000, 0x80
