@@ -26,7 +26,7 @@ bool is_of(descriptor const& entry, uid_t user) {
 
 bool is_alive(descriptor const& process) {
   pollfd p = {process.get(), POLLIN, 0};
-  return poll(&p, 1, 0) == 0;
+  return poll(&p, 1, 0) <= 0;
 }
 
 }  // namespace

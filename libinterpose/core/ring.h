@@ -21,6 +21,7 @@ namespace sluice::core {
 /// garbage.
 struct ring {
   static constexpr std::uint32_t room = 256 << 10;
+  static constexpr std::uint32_t due = room / 2;  // so many are written out at once
 
   alignas(64) std::atomic<std::uint64_t> end;    // program: see below
   std::atomic<std::uint32_t> is_taken;           // program; somebody copies

@@ -29,7 +29,6 @@ using abi::lease_state;
 
 constexpr std::int64_t look_ns = 50'000'000;        // between two looks at who serves us
 constexpr std::int64_t give_up_ns = 1'000'000'000;  // a successor is there in milliseconds
-constexpr std::uint32_t wake_at = core::ring::room / 2;
 
 core::ring& ring_of(unsigned lease) {
   return set->rings->ring[(lease - abi::read_leases) % abi::write_leases];
@@ -175,7 +174,8 @@ bool settle(slot& s, int fd, core::ring const& r) {
     unsigned const calls = s.calls;
     f = collect(s, r);
     f.out.error = 0;  // it is told when the row ends
-    pays = !is_vain(s, s.calls - calls, core::few_tick_writes);
+    bool const is_of_tick = f.out.bytes < core::ring::due;
+    pays = !is_vain(s, s.calls - calls, is_of_tick ? core::few_tick_writes : 0);
   }
   pay(f);
   return pays;
@@ -300,7 +300,7 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
     core::added const a = core::add(r, n, put);
     if (a == core::added::yes) {
       std::uint64_t const waiting = core::bytes_in(r) - r.begin.load(std::memory_order_relaxed);
-      bool const is_half = waiting >= wake_at && waiting - n < wake_at;
+      bool const is_half = waiting >= core::ring::due && waiting - n < core::ring::due;
       if (is_half || set->rings->head.is_asleep.load() != 0) ring_bell(head());
       bool const has_flushed = r.flushes.load(std::memory_order_relaxed) != s.paid_flushes;
       bool const pays = !has_flushed || settle(s, fd, r);

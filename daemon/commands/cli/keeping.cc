@@ -57,7 +57,7 @@ void register_death(std::atomic<std::uint32_t>& keeper) {
 
 bool has_ended(int fd) {
   pollfd p = {fd, POLLIN, 0};
-  return poll(&p, 1, 0) != 0;
+  return poll(&p, 1, 0) > 0;  // a signal may end it, and says nothing
 }
 
 bool is_local(int fd) {

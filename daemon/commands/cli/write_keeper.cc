@@ -265,7 +265,7 @@ class worker {
   bool is_due_now(unsigned i, bool at_once) {
     core::ring const& r = ring_of(i);
     std::uint64_t const bytes = core::bytes_in(r) - r.begin.load();
-    return bytes >= core::ring::room / 2 || (at_once && bytes != 0);
+    return bytes >= core::ring::due || (at_once && bytes != 0);
   }
 
   /// All that is in the ring now. False: that was the last of it; an error says what is lost.
@@ -583,6 +583,16 @@ std::unique_ptr<write_keeper> write_keeper::begin(foreign<abi::segment>& s,
 
 abi::lease_head& write_keeper::head() { return as_shared((*area_)->board.head); }
 
+std::uint64_t write_keeper::waiting_bytes() {
+  std::uint64_t sum = 0;
+  for (auto& one : (*area_)->ring) {
+    core::ring const& r = as_shared(one);
+    if (r.error.load() == 0)
+      sum += std::min<std::uint64_t>(core::bytes_in(r) - r.begin.load(), r.room);
+  }
+  return sum;
+}
+
 write_keeper::~write_keeper() {
   // The one that was started, or one that followed it.
   auto const is_at_work = [&] {
@@ -596,8 +606,16 @@ write_keeper::~write_keeper() {
   for (std::int64_t worked_ns = steady_ns(); !has_ended(house_.get());) {
     std::int64_t const now_ns = steady_ns();
     if (is_at_work()) worked_ns = now_ns;
+    bool const is_late = now_ns > until_ns || now_ns - worked_ns > most_idle_ns;
+    if (std::uint64_t const bytes = is_late ? waiting_bytes() : 0; bytes != 0) {
+      on_stderr(
+          "sluice: warning: {} bytes of small writes wait for a file system that does not take "
+          "them; process {} goes on trying\n",
+          bytes, pid_);
+      return;
+    }
     // One of them lives, so the number is still that of their group.
-    if (now_ns > until_ns || now_ns - worked_ns > most_idle_ns) kill(-pid_, SIGKILL);
+    if (is_late) kill(-pid_, SIGKILL);
     sleep_until(now_ns + pause_ns);
   }
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {

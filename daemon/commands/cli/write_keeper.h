@@ -27,7 +27,8 @@ class write_keeper {
  public:
   /// Null: the job has no such target, or nobody could do it here.
   static std::unique_ptr<write_keeper> begin(foreign<abi::segment>& s, std::string const& path);
-  /// All that waits is written, and what still runs in the job writes by itself.
+  /// All that waits is written, and what still runs in the job writes by itself. Where a file
+  /// system takes nothing for a minute they are left behind, with what waits for it.
   ~write_keeper();
   write_keeper(write_keeper const&) = delete;
   write_keeper& operator=(write_keeper const&) = delete;
@@ -36,6 +37,8 @@ class write_keeper {
   write_keeper(std::unique_ptr<area_map<abi::ring_area>> area, pid_t pid, descriptor&& house)
       : area_(std::move(area)), pid_(pid), house_(std::move(house)) {}
   abi::lease_head& head();
+  /// At most, if somebody has written into the rings what is not so.
+  std::uint64_t waiting_bytes();
   std::unique_ptr<area_map<abi::ring_area>> const area_;
   pid_t const pid_;
   descriptor const house_;  // a socket; the other end is theirs, as long as one of them lives

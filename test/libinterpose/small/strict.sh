@@ -81,9 +81,20 @@ between 1 "$(gathered writes)" 131072 'writes that waited'
 metered=$((131072 - $(gathered writes) + $(gathered flushes)))
 between "$metered" "$(count call write calls)" $((metered + 2)) 'writes that were metered'
 
+# A kibibyte at a time fills half of what may wait with few writes: that pays all the same.
+cat >"$SCRATCH/kibibytes.py" <<'P'
+import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+piece = b"k" * 1024
+for _ in range(20000): os.write(f, piece)
+P
+writing "$DIR" python3 "$SCRATCH/kibibytes.py" "$DIR/to" || fail "kibibytes.py: status $?"
+[ "$(wc -c <"$DIR/to")" = 20480000 ] || fail "kibibytes.py: $(wc -c <"$DIR/to") bytes"
+[ "$(gathered writes)" -gt 10000 ] || fail "of 20000 kibibytes $(gathered writes) waited"
+
 # Nobody opens it: others see its size soon. A time that others set stays.
 cat >"$SCRATCH/turns.py" <<'P'
-import os, sys
+import os, signal, sys
 f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
 n = 0
 def much():
@@ -94,6 +105,7 @@ for line in sys.stdin:
     much()
     if "open" in line: os.close(os.open(sys.argv[1], os.O_RDONLY))  # waits for nobody who is dead
     print(n, flush=True)
+    if "die" in line: os.kill(os.getpid(), signal.SIGKILL)
 P
 mkfifo "$SCRATCH/turn"
 take_turns() {
@@ -189,6 +201,23 @@ is_whole || fail "halfway: $(wc -c <"$DIR/turned") bytes, told $(told)"
 end_turns
 wait "$tracer" 2>/dev/null
 
+# A signal that interrupts the one that works ends nobody.
+JOB=interrupted
+begin_turns
+until_true two_serve || fail "$(keepers | wc -l) keepers"
+until_true works || fail 'nobody works'
+victim=$(writer) house=$(keepers)
+strace -qq -o "$SCRATCH/polls" -e trace=poll -e inject=poll:error=EINTR -p "$victim" &
+tracer=$!
+was_interrupted() { [ "$(grep -c INJECTED "$SCRATCH/polls")" -ge 8 ]; }
+until_true was_interrupted || fail "interrupted: $(keepers | wc -l) keepers"
+kill "$tracer"
+wait "$tracer" 2>/dev/null
+turn
+is_whole || fail "interrupted: $(wc -c <"$DIR/turned") bytes, told $(told)"
+[ "$(keepers)" = "$house" ] || fail "interrupted: $house, then $(keepers)"
+end_turns
+
 # One that stops is ended by the other.
 JOB=stopped
 begin_turns
@@ -217,6 +246,23 @@ none_stays() {
   done
 }
 until_true none_stays || fail "of $house somebody stays"
+
+# The program is dead, too, and bytes wait: the other one is left behind, and writes them.
+JOB=left
+begin_turns
+until_true two_serve || fail "$(keepers | wc -l) keepers"
+until_true works || fail 'nobody works'
+victim=$(writer) other=$(keepers | grep -vx "$(writer)")
+kill -STOP "$victim" "$other"
+turn die
+kill -KILL "$victim"
+exec 8>&-
+wait "$job"
+is_whole && fail 'nothing waited'
+kill -CONT "$other"
+until_true is_whole || fail "left behind: $(wc -c <"$DIR/turned") bytes, told $(told)"
+house=$other
+until_true none_stays || fail 'it stays when all is written'
 
 # A limit that somebody else sets meanwhile.
 need prlimit
