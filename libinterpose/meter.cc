@@ -36,16 +36,6 @@ struct passage {
 
 constexpr std::uint64_t device_block = 512;  // of a rusage
 
-// False: it is not known.
-bool ask_device_work(core::device_work& work) {
-  rusage seen = {};
-  if (is_in_sandbox() || sys::failed(sys::call(SYS_getrusage, RUSAGE_THREAD, sys::as_long(&seen))))
-    return false;
-  work = {static_cast<std::uint64_t>(seen.ru_inblock) * device_block,
-          static_cast<std::uint64_t>(seen.ru_oublock) * device_block};
-  return true;
-}
-
 std::int64_t timer_slack_ns() {
   if (!self.slack_known) {
     long const slack = sys::call(SYS_prctl, PR_GET_TIMERSLACK);
@@ -621,6 +611,15 @@ void charge_request(call id, bool reads, int fd, std::int64_t at, std::uint64_t 
   visit v{id, reads ? core::op::read : core::op::write, when::before, false, 0, bytes, 0};
   v.began_ns = visit::untimed;
   if (enter_place(v, on_fd_at(fd, at))) leave(v, false, bytes);
+}
+
+bool ask_device_work(core::device_work& work) {
+  rusage seen = {};
+  if (is_in_sandbox() || sys::failed(sys::call(SYS_getrusage, RUSAGE_THREAD, sys::as_long(&seen))))
+    return false;
+  work = {static_cast<std::uint64_t>(seen.ru_inblock) * device_block,
+          static_cast<std::uint64_t>(seen.ru_oublock) * device_block};
+  return true;
 }
 
 bool pay_ahead(int fd, std::uint64_t bytes) {

@@ -28,7 +28,7 @@ struct file_span {
 enum class ahead_end : std::uint8_t {
   was_cached,  // or the disk has nothing of what the cache lacks
   has_come,    // it was advised, and the cache has some of it now
-  stays_away,  // it was advised, and the cache has nothing more of it
+  stays_away,  // it was advised, and no disk had it, or the cache has nothing more of it
   unpaid,
 };
 

@@ -102,10 +102,11 @@ Result refused(int error) {
 }
 
 // A handler ended the wait for a lease of this job. No call on a file that can be leased ends so,
-// and nobody is ready for it.
-bool waits_on(place const& where, unsigned tries) {
+// and nobody is ready for it. Elsewhere it may have been a server that does not answer, and a
+// program that has set an alarm for that: `is_leased_target` keeps us from asking there.
+bool waits_on(place const& where, bool is_leased_target, unsigned tries) {
   sys::file_identity f;
-  if (!has_leases() || where.kind != place_kind::path) return false;
+  if (!is_leased_target || !was_ever_leased()) return false;
   if (!sys::identify(where.fd, where.path, 0, f) || !S_ISREG(f.mode)) return false;
   // It may have been given back just now.
   return tries == 0 || may_be_leased({f.device, f.inode, true});
@@ -113,10 +114,10 @@ bool waits_on(place const& where, unsigned tries) {
 
 // Who opens or cuts a file meets a lease of this job, and is to try again: the kernel has just
 // asked for its end.
-bool meets_lease(place const& where, unsigned tries) {
+bool meets_lease(place const& where, bool is_leased_target, unsigned tries) {
   constexpr unsigned most_tries = 400;
   constexpr std::int64_t pause_ns = 500'000;
-  if (errno == EINTR) return waits_on(where, tries);
+  if (errno == EINTR) return waits_on(where, is_leased_target, tries);
   if (errno != EWOULDBLOCK || tries == most_tries) return false;
   // It may have been given back just now.
   if (tries == 0 ? !has_leases() : !may_be_leased()) return false;
@@ -127,8 +128,9 @@ bool meets_lease(place const& where, unsigned tries) {
 
 template <class Call>
 auto past_leases(place const& where, Call const& call) {
+  bool const is_leased_target = lies_in_leased_target(where);
   auto r = call();
-  for (unsigned n = 0; is_failure(r) && meets_lease(where, n); ++n) r = call();
+  for (unsigned n = 0; is_failure(r) && meets_lease(where, is_leased_target, n); ++n) r = call();
   return r;
 }
 

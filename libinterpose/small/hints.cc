@@ -83,6 +83,12 @@ bool goes_through_the_cache(int fd) {
   return sys::failed(sys::call(SYS_fcntl, fd, F_GET_SEALS));
 }
 
+/// What it reads is counted by the kernel (btrfs does not say so).
+bool is_on_device(int fd) {
+  sys::file_identity f;
+  return sys::identify(fd, "", sys::at_empty_path, f) && f.device >> 32 != 0;
+}
+
 bool may_advise(int fd) { return is_hinted(fd) && goes_through_the_cache(fd); }
 
 constexpr std::uint64_t unknown = ~std::uint64_t{0};
@@ -121,7 +127,8 @@ static_assert(offsetof(extents, extent) == sizeof(fiemap));
 
 /// Bytes of its pages that the cache lacks and the disk has: the rest is filled with zeros. Where
 /// the file system does not say what lies on the disk, all of it does. It is asked once, unless the
-/// span is in many extents, and without FIEMAP_FLAG_SYNC: nothing is written out for it.
+/// span is in many extents, and without FIEMAP_FLAG_SYNC: nothing is written out for it. It takes
+/// the file's lock, as the program's own write does.
 std::uint64_t to_be_read(int fd, core::file_span s) {
   // What waits for its place on the disk is in the cache.
   constexpr std::uint32_t nowhere = FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_DELALLOC;
@@ -145,10 +152,8 @@ std::uint64_t to_be_read(int fd, core::file_span s) {
   return s.is_empty() ? sum : sum + missing(fd, s);
 }
 
-core::ahead_end advise(int fd, core::file_span s) {
-  std::uint64_t const lacks = missing(fd, s);
-  // Extents may share a page.
-  std::uint64_t const bytes = lacks == 0 ? 0 : std::min(lacks, to_be_read(fd, s));
+/// `lacks`: of its pages, in bytes; `bytes`: to be paid.
+core::ahead_end advise(int fd, core::file_span s, std::uint64_t lacks, std::uint64_t bytes) {
   if (bytes == 0) {
     count(abi::hint::cached, 1);
     return core::ahead_end::was_cached;
@@ -167,6 +172,24 @@ core::ahead_end advise(int fd, core::file_span s) {
   return stays_away ? core::ahead_end::stays_away : core::ahead_end::has_come;
 }
 
+core::ahead_end advise_writer(int fd, core::file_span s) {
+  std::uint64_t const lacks = missing(fd, s);
+  // Extents may share a page.
+  return advise(fd, s, lacks, lacks == 0 ? 0 : std::min(lacks, to_be_read(fd, s)));
+}
+
+/// A reader takes no lock of the file, which any of its writers can hold for as long as he likes:
+/// where its extents lie is not asked for. That a disk had nothing of it shows afterwards.
+core::ahead_end advise_reader(int fd, core::file_span s) {
+  std::uint64_t const lacks = missing(fd, s);
+  core::device_work before, after;
+  bool const is_known = is_on_device(fd) && ask_device_work(before);
+  core::ahead_end const end = advise(fd, s, lacks, lacks);
+  bool const had_nothing =
+      is_known && ask_device_work(after) && after.read_bytes == before.read_bytes;
+  return end == core::ahead_end::has_come && had_nothing ? core::ahead_end::stays_away : end;
+}
+
 /// `at`: where the next byte goes; -1: where the file stands.
 [[gnu::noinline]] void look_at_writes(int fd, core::overwrites& w, std::int64_t at) {
   if (!may_advise(fd)) return w.rest();
@@ -175,13 +198,13 @@ core::ahead_end advise(int fd, core::file_span s) {
   // As this client knows it: a server would be asked, and on NFS written to before that.
   std::uint64_t const size = sys::size_of(fd, sys::at_do_not_sync);
   core::file_span const s = w.look(static_cast<std::uint64_t>(at), size);
-  if (!s.is_empty()) w.came_of_it(advise(fd, s));
+  if (!s.is_empty()) w.came_of_it(advise_writer(fd, s));
 }
 
 [[gnu::noinline]] void look_at_reads(int fd, core::strided_reads& r,
                                      core::strided_reads::advice const& a) {
   if (!may_advise(fd)) return r.rest();
-  for (unsigned i = 0; i < a.count; ++i) r.came_of_it(advise(fd, a.span[i]));
+  for (unsigned i = 0; i < a.count; ++i) r.came_of_it(advise_reader(fd, a.span[i]));
 }
 
 /// `at` < 0: where the file stood.

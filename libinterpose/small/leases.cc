@@ -162,6 +162,11 @@ void before_own_lease(int fd) {
 
 bool has_leases() { return may_look() && (set->read_targets | set->strict_targets) != 0; }
 
+bool lies_in_leased_target(place const& where) {
+  return has_leases() && where.kind == place_kind::path &&
+         is_of(set->read_targets | set->strict_targets, look_up_path(where.fd, where.path));
+}
+
 namespace {
 
 template <class Is>
@@ -180,6 +185,11 @@ bool may_be_leased() {
   return is_any_row([](abi::lease_row const&, lease_state s) {
     return s != lease_state::free && s != lease_state::refused;  // of one asked for, too
   });
+}
+
+// Of a row that is free again the rest of its word stays.
+bool was_ever_leased() {
+  return is_any_row([](abi::lease_row const& row, lease_state) { return row.word.load() != 0; });
 }
 
 // A row that is asked for does not name its file yet.
