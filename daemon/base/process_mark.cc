@@ -30,13 +30,17 @@ char state_of(std::uint32_t pid) {
 std::uint64_t start_ticks(std::uint32_t pid) {
   std::istringstream rest(stat_of(pid));
   std::string state, skipped;
-  rest >> state;
-  if (state.empty() || state == "Z" || state == "X") return 0;
-  for (int field = 4; field < 22; ++field) rest >> skipped;
+  unsigned threads = 0;
   std::uint64_t ticks = 0;
-  rest >> ticks;
-  return ticks;
+  rest >> state;
+  for (int field = 4; field < 20; ++field) rest >> skipped;
+  rest >> threads >> skipped >> ticks;
+  // The first thread of a process may end long before the others.
+  bool const has_ended = (state == "Z" && threads <= 1) || state == "X";
+  return has_ended ? 0 : ticks;
 }
+
+bool is_zombie(std::uint32_t pid) { return state_of(pid) == 'Z' && start_ticks(pid) == 0; }
 
 std::uint32_t uid_of(std::uint32_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");

@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstring>
 
+#include "base/process_mark.h"
 #include "base/shared_places.h"
 #include "base/whole_file.h"
 #include "epochs/gate_book.h"
@@ -46,7 +47,9 @@ enum class life { seen, over, unseen };
 life life_of(foreign<abi::after_slot>& s) {
   static std::uint64_t const own_space = segment::own_pid_space();
   if (own_space == 0 || s.pid_space.load() != own_space) return life::unseen;
-  bool const is_over = kill(static_cast<pid_t>(s.pid.load()), 0) != 0 && errno == ESRCH;
+  std::uint32_t const pid = s.pid.load();
+  bool const is_gone = kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+  bool const is_over = is_gone || is_zombie(pid);
   return is_over ? life::over : life::seen;
 }
 

@@ -64,9 +64,13 @@ std::optional<process_stat> stat_of(std::uint32_t pid, std::string& name) {
   std::string_view rest = std::string_view(line).substr(close + 2);
   process_stat s;
   auto const state = take_word(rest);
-  if (state == "Z" || state == "X" || !take_number(rest, s.parent)) return std::nullopt;
-  for (int field = 5; field < 22; ++field) take_word(rest);
-  if (!take_number(rest, s.start_ticks)) return std::nullopt;
+  unsigned threads = 0;
+  if (state == "X" || !take_number(rest, s.parent)) return std::nullopt;
+  for (int field = 5; field < 20; ++field) take_word(rest);
+  if (!take_number(rest, threads)) return std::nullopt;
+  take_word(rest);
+  // The first thread of a process may end long before the others.
+  if ((state == "Z" && threads <= 1) || !take_number(rest, s.start_ticks)) return std::nullopt;
   return s;
 }
 

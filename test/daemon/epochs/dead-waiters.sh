@@ -4,10 +4,11 @@
 # rows
 # Programs are killed while they wait at a gate, as many as a job has slots on a node. Who comes
 # while they wait is told that there is no slot; when the daemon has looked, gates open again. Also
-# where the daemon does not see these programs: they are of another pid namespace.
+# where the daemon does not see these programs: they are of another pid namespace. And where they
+# stay as zombies.
 set -u
 if [ "${1-}" = --rows ]; then
-  printf '%s\n' seen unseen
+  printf '%s\n' seen unseen zombies
   exit 0
 fi
 HOW="${1:-seen}"
@@ -27,7 +28,7 @@ P
 cat >"$SCRATCH/p.py" <<'END_OF_PROGRAM'
 import ctypes, errno, os, signal, sys
 data, how = sys.argv[1:3]
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who is killed is no more
+if how != "zombies": signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who is killed is no more
 def answer(text):
     print(text, flush=True)
 def manifest(name):

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process_mark.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+namespace {
+
+/// Waits for as long as it takes: the test as a whole has a limit.
+template <class Is>
+void await(Is const& is) {
+  while (!is()) usleep(1000);
+}
+
+/// Of which the first thread has ended, and another one has not.
+pid_t fork_headless() {
+  pid_t const child = fork();
+  if (child != 0) return child;
+  std::thread([] {
+    for (;;) pause();
+  }).detach();
+  syscall(SYS_exit, 0);
+  _exit(1);
+}
+
+}  // namespace
+
+TEST_CASE("a process has ended when its last thread has", "[base]") {
+  pid_t const child = fork_headless();
+  auto const pid = static_cast<std::uint32_t>(child);
+  await([&] { return sluice::state_of(pid) == 'Z'; });
+  CHECK_FALSE(sluice::is_zombie(pid));
+  sluice::process_mark const mark = sluice::mark_of(pid);
+  CHECK(sluice::is_alive(mark));
+  kill(child, SIGKILL);
+  siginfo_t ended = {};
+  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  CHECK(sluice::is_zombie(pid));
+  CHECK_FALSE(sluice::is_alive(mark));
+  REQUIRE(waitpid(child, nullptr, 0) == child);
+  CHECK_FALSE(sluice::is_zombie(pid));
+}
