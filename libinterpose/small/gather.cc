@@ -432,6 +432,13 @@ bool begin(char* segment_path) {
   return true;
 }
 
+namespace {
+
+/// Its file system lies on a device here: no server is asked.
+bool is_of_disk(slot const& s) { return s.device.load(std::memory_order_relaxed) >> 32 != 0; }
+
+}  // namespace
+
 answer take(int fd, void const* from, std::size_t size) {
   if (!has_any() || !is_held(fd)) return answer::not_held;
   loaded::end_if_cancelled();
@@ -446,7 +453,11 @@ answer take(int fd, void const* from, std::size_t size) {
   };
   bool const fits = size <= core::most_piece && s.is_for == use::gather;
   if (fits && (add() || (flush(s, fd, amount::whole_windows) && add()))) {
-    if (coarse_tick() - s.paused_at > core::most_wait_ticks) flush(s, fd, amount::all);
+    bool const is_late = coarse_tick() - s.paused_at > core::most_wait_ticks;
+    if (is_costly(s) && is_of_disk(s))
+      end_for_a_while(fd);
+    else if (is_late)
+      flush(s, fd, amount::all);
     return answer::gathered;
   }
   flush(s, fd, amount::all_and_let_go);

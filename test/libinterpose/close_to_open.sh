@@ -14,7 +14,7 @@ cat >"$SCRATCH/policy.json" <<P
 P
 gathering() {
   rm -f "$report"
-  timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
+  PYTHONMALLOC=${MALLOC:-malloc} timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
     --policy "$SCRATCH/policy.json" --report "$report" --no-summary ${LIMIT:+--limit "$LIMIT"} \
     -- "$@"
 }
@@ -185,6 +185,25 @@ P
   umount "$DIR/full"
 fi
 
+# Of memory that libc maps and unmaps the kernel is asked at each write. That costs as much as the
+# write of a disk's file, and little beside the request to a server.
+mapped='import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(30000): os.write(f, b"%07d\n" % i)'
+served() { # DIR: what was gathered
+  MALLOC=pymalloc gathering python3 -c "$mapped" "$1/mapped" || fail "mapped: status $?"
+  seq -f %07.0f 0 29999 | cmp - "$1/mapped" || fail "mapped, in $1: other bytes"
+  gathered writes
+}
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  need mkfs.ext4
+  mkdir "$DIR/disk"
+  truncate -s 64M "$SCRATCH/disk.img" && mkfs.ext4 -q "$SCRATCH/disk.img" &&
+    mount -o loop "$SCRATCH/disk.img" "$DIR/disk" || fail 'an ext4'
+  between 1 "$(served "$DIR/disk")" 10000 'gathered from mapped memory, of a disk'
+  umount "$DIR/disk" || fail 'the ext4 is still in use'
+fi
+
 # A file system of a server, for which it is meant.
 if [ -n "${HAS_OWN_MOUNTS:-}" ] && [ -e /dev/fuse ]; then
   need bindfs
@@ -197,6 +216,7 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ] && [ -e /dev/fuse ]; then
   cmp "$SCRATCH/bare" "$SCRATCH/gathered" ||
     fail "FUSE: $(diff "$SCRATCH/bare" "$SCRATCH/gathered" | head -n 6)"
   [ "$(gathered writes)" -gt 0 ] || fail 'FUSE: nothing was gathered'
+  [ "$(served "$DIR/served")" -gt 25000 ] || fail "FUSE: of mapped memory $(gathered writes)"
   umount "$DIR/served"
 fi
 
