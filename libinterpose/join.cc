@@ -37,17 +37,17 @@ bool is_in_space_of_parent() {
 // The first process of the job asks for all that see the same /proc. Out of line, for what it needs
 // of the stack is more than a child of fork has touched.
 [[gnu::noinline]] std::uint64_t pid_space(abi::segment& s, std::uint32_t pid) {
-  sys::file_identity proc = {}, self_space;
+  sys::file_identity proc = {};
   bool const is_there = sys::identify(sys::at_cwd, "/proc", 0, proc);
   if (is_there) stage.proc_device = proc.device;
   bool const is_ours = is_there && proc_shows(pid);
   std::uint64_t shows = s.head.proc_shows.load(std::memory_order_relaxed);
   if (is_ours && abi::shown_by(proc.device, shows & 0xffffffff) == shows && shows != 0)
     return shows & 0xffffffff;
-  if (!sys::identify(sys::at_cwd, "/proc/self/ns/pid", 0, self_space)) return 0;
-  if (is_ours && shows == 0)
-    s.head.proc_shows.compare_exchange_strong(shows, abi::shown_by(proc.device, self_space.inode));
-  return self_space.inode;
+  std::uint64_t const space = own_pid_space();
+  if (space != 0 && is_ours && shows == 0)
+    s.head.proc_shows.compare_exchange_strong(shows, abi::shown_by(proc.device, space));
+  return space;
 }
 
 // By a system call: the other way touches three pages, which is dearer when it is the first time.
@@ -166,6 +166,13 @@ abi::shard* claim_shard(abi::segment& s) {
 }
 
 }  // namespace
+
+std::uint64_t own_pid_space() {
+  sys::file_identity space;
+  for (char const* const name : {"/proc/self/ns/pid", "/proc/thread-self/ns/pid"})
+    if (sys::identify(sys::at_cwd, name, 0, space)) return space.inode;
+  return 0;
+}
 
 // After fork the page reads 0. The first thread to see it makes the child a process of its own;
 // others that come meanwhile pass through. The same thread may come again: its first try was cut

@@ -24,6 +24,8 @@ inline bool has_foreign_memory() {
 #endif
 }
 
+/// The inode of its pid namespace; 0: /proc does not say.
+std::uint64_t own_pid_space();
 /// Gives this process a slot, unless it has one. False: another thread is just doing so.
 bool join_process(abi::segment& s);
 /// Makes the calling thread ready to count: after its first call, after fork. False: pass through.

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include <string_view>
-
 #include "state.h"
 
 namespace sluice {
@@ -20,15 +18,25 @@ void append_number(char* to, unsigned& at, unsigned value) {
   to[at] = 0;
 }
 
+long read_link_below(std::string_view folder, std::string_view what, char* to, unsigned room) {
+  char link[48] = {};
+  __builtin_memcpy(link, folder.data(), folder.size());
+  __builtin_memcpy(link + folder.size(), what.data(), what.size());
+  return sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), room);
+}
+
 }  // namespace
 
+long read_own_link(std::string_view what, char* to, unsigned room) {
+  long const length = is_apart() ? -ENOENT : read_link_below("/proc/self/", what, to, room);
+  return length != -ENOENT ? length : read_link_below("/proc/thread-self/", what, to, room);
+}
+
 long link_of_fd(int fd, char* to, unsigned room) {
-  std::string_view const fds = is_apart() ? "/proc/thread-self/fd/" : "/proc/self/fd/";
-  char link[40];
-  __builtin_memcpy(link, fds.data(), fds.size());
-  auto at = static_cast<unsigned>(fds.size());
-  append_number(link, at, static_cast<unsigned>(fd));
-  return sys::call(SYS_readlink, sys::as_long(link), sys::as_long(to), room);
+  char what[16] = "fd/";
+  unsigned at = 3;
+  append_number(what, at, static_cast<unsigned>(fd));
+  return read_own_link({what, at}, to, room);
 }
 
 unsigned name_of_fd(int fd, char* to, unsigned room) {

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <string_view>
 
 #include "core/path_text.h"
 #include "sys.h"
@@ -37,6 +38,9 @@ class mapped_room {
   char* text_ = nullptr;
 };
 
+/// A link of our own directory in /proc ("cwd", "exe"), as link_of_fd() says it. Where the first
+/// thread of the process has ended, /proc/self has none; a kernel before 3.17 has no thread-self.
+long read_own_link(std::string_view what, char* to, unsigned room);
 /// What the kernel calls an fd, whatever it is; `room` when that may be longer. A negative error
 /// number: it does not say.
 long link_of_fd(int fd, char* to, unsigned room);

@@ -64,10 +64,7 @@ bool add_link(core::path_head& head, char* text, long length, bool whole) {
 
 bool add_cwd(core::path_head& head) {
   char text[name_room];
-  char const* const link = is_apart() ? "/proc/thread-self/cwd" : "/proc/self/cwd";
-  long const length = sys::call(SYS_readlink, sys::as_long(link), sys::as_long(text),
-                                static_cast<long>(sizeof text));
-  return add_link(head, text, length, true);
+  return add_link(head, text, read_own_link("cwd", text, sizeof text), true);
 }
 
 bool add_fd(core::path_head& head, int fd, bool is_directory) {

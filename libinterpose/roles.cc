@@ -14,6 +14,7 @@
 #include "area.h"
 #include "clock.h"
 #include "core/glob.h"
+#include "name_buffer.h"
 #include "readable.h"
 
 namespace sluice::roles {
@@ -78,8 +79,7 @@ void look_at_title() {
 
 void look_at_process() {
   char path[512];
-  long const length = sys::call(SYS_readlink, sys::as_long("/proc/self/exe"), sys::as_long(path),
-                                static_cast<long>(sizeof path));
+  long const length = read_own_link("exe", path, sizeof path);
   auto const* const script = reinterpret_cast<char const*>(getauxval(AT_EXECFN));
   std::string_view const program = sys::failed(length)
                                        ? std::string_view()

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process_mark.h"
 
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "base/descriptor.h"
 
 namespace sluice {
 
@@ -40,7 +47,14 @@ std::uint64_t start_ticks(std::uint32_t pid) {
   return has_ended ? 0 : ticks;
 }
 
-bool is_zombie(std::uint32_t pid) { return state_of(pid) == 'Z' && start_ticks(pid) == 0; }
+bool has_process_ended(std::uint32_t pid) {
+  auto const number = static_cast<pid_t>(pid);
+  if (number <= 0) return true;
+  descriptor const process(static_cast<int>(syscall(SYS_pidfd_open, number, 0)));
+  if (!process) return errno == ESRCH;
+  pollfd p = {process.get(), POLLIN, 0};
+  return poll(&p, 1, 0) > 0;
+}
 
 std::uint32_t uid_of(std::uint32_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");

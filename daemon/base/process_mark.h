@@ -25,8 +25,9 @@ constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
 /// Its state as in /proc/PID/stat: R, S, D, T …; 0: there is none, or it is not ours to see.
 char state_of(std::uint32_t pid);
 
-/// It has ended, and nobody has waited for it.
-bool is_zombie(std::uint32_t pid);
+/// There is none, or all of its threads have ended, whether somebody waits for it or not. Reads
+/// nothing of /proc: what that costs is up to the process. True for a number that is none.
+bool has_process_ended(std::uint32_t pid);
 
 struct process_mark {
   std::uint32_t pid = 0;

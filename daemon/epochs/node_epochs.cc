@@ -3,7 +3,6 @@
 #include "epochs/node_epochs.h"
 
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,10 +46,7 @@ enum class life { seen, over, unseen };
 life life_of(foreign<abi::after_slot>& s) {
   static std::uint64_t const own_space = segment::own_pid_space();
   if (own_space == 0 || s.pid_space.load() != own_space) return life::unseen;
-  std::uint32_t const pid = s.pid.load();
-  bool const is_gone = kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-  bool const is_over = is_gone || is_zombie(pid);
-  return is_over ? life::over : life::seen;
+  return has_process_ended(s.pid.load()) ? life::over : life::seen;
 }
 
 std::uint64_t boot_id() {

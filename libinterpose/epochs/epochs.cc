@@ -185,12 +185,6 @@ abi::after_slot* claim_slot(std::uint32_t& user) {
   return nullptr;
 }
 
-/// Asked here, for a child of fork may be in another one.
-std::uint64_t own_pid_space() {
-  sys::file_identity space = {};
-  return sys::identify(sys::at_cwd, "/proc/self/ns/pid", 0, space) ? space.inode : 0;
-}
-
 constexpr int no_answer = -1, no_slot = -2;
 
 /// 0, an error number, or one of these.
@@ -204,7 +198,7 @@ int ask_daemon(unsigned rule, std::int64_t until_ns) {
     sys::futex_wait(&area->slot[0].word, word, at_ns + slice_ns, ~0u);
   }
   s->pid.store(static_cast<std::uint32_t>(sys::call(SYS_getpid)));
-  s->pid_space.store(own_pid_space());
+  s->pid_space.store(own_pid_space());  // a child of fork may be in another one
   s->rule.store(rule);
   s->result.store(EIO);
   if (!swap(*s, user, after_state::claimed, after_state::posted)) return no_answer;

@@ -162,6 +162,8 @@ flushed give_up(slot& s, int fd, unsigned calls) {
   return {true, s.entry, calls, {0, EBADF}};
 }
 
+}  // namespace
+
 flushed flush_locked(slot& s, int fd, amount how) {
   if (s.fd_after.load() != fd + 1) return {};
   if (s.is_for == use::strict) return flush_ring(s, fd, how);
@@ -191,8 +193,6 @@ flushed flush_locked(slot& s, int fd, amount how) {
   s.bytes.open(kept, core::most_gathered(s.at));
   return f;
 }
-
-}  // namespace
 
 void pay(flushed const& f) {
   count(abi::gather::writes, f.calls);
@@ -555,7 +555,11 @@ void write_all_out() {
   if (!has_any()) return;
   for (slot& s : mine->of) {
     int const fd = s.fd_after.load() - 1;
-    if (fd >= 0 && s.is_for != use::read && has_any_left(s)) flush(s, fd, amount::all);
+    if (fd < 0 || s.is_for == use::read || !has_any_left(s)) continue;
+    if (s.is_for == use::strict)
+      flush_soon(s, fd);
+    else
+      flush(s, fd, amount::all);
   }
 }
 

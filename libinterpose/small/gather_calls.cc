@@ -101,23 +101,39 @@ Result refused(int error) {
   return (Result)(-1L);
 }
 
+// A file that the kernel knows by this name: no server is asked, and nothing is waited for. Before
+// Linux 5.12 none is.
+bool identify_cached(place const& where, sys::file_identity& f) {
+  constexpr long openat2 = 437;
+  struct {
+    std::uint64_t flags = O_PATH | O_CLOEXEC, mode = 0, resolve = 0x20;  // RESOLVE_CACHED
+  } how;
+  if (is_in_sandbox() || !set->copies_by_kernel) return false;
+  long const r =
+      sys::call(openat2, where.fd, sys::as_long(where.path), sys::as_long(&how), sizeof how);
+  if (sys::failed(r)) return false;
+  auto const fd = static_cast<int>(r);
+  bool const is_known = sys::identify(fd, "", sys::at_empty_path, f);
+  sys::call(SYS_close, fd);
+  return is_known;
+}
+
 // A handler ended the wait for a lease of this job. No call on a file that can be leased ends so,
-// and nobody is ready for it. Elsewhere it may have been a server that does not answer, and a
-// program that has set an alarm for that: `is_leased_target` keeps us from asking there.
-bool waits_on(place const& where, bool is_leased_target, unsigned tries) {
+// and nobody is ready for it. Elsewhere it may be the alarm of a program whose server does not
+// answer.
+bool waits_on(place const& where, unsigned tries) {
   sys::file_identity f;
-  if (!is_leased_target || !was_ever_leased()) return false;
-  if (!sys::identify(where.fd, where.path, 0, f) || !S_ISREG(f.mode)) return false;
+  if (!has_leases() || where.kind != place_kind::path || !identify_cached(where, f)) return false;
   // It may have been given back just now.
-  return tries == 0 || may_be_leased({f.device, f.inode, true});
+  return may_be_leased({f.device, f.inode, S_ISREG(f.mode)}, tries == 0);
 }
 
 // Who opens or cuts a file meets a lease of this job, and is to try again: the kernel has just
 // asked for its end.
-bool meets_lease(place const& where, bool is_leased_target, unsigned tries) {
+bool meets_lease(place const& where, unsigned tries) {
   constexpr unsigned most_tries = 400;
   constexpr std::int64_t pause_ns = 500'000;
-  if (errno == EINTR) return waits_on(where, is_leased_target, tries);
+  if (errno == EINTR) return waits_on(where, tries);
   if (errno != EWOULDBLOCK || tries == most_tries) return false;
   // It may have been given back just now.
   if (tries == 0 ? !has_leases() : !may_be_leased()) return false;
@@ -128,9 +144,8 @@ bool meets_lease(place const& where, bool is_leased_target, unsigned tries) {
 
 template <class Call>
 auto past_leases(place const& where, Call const& call) {
-  bool const is_leased_target = lies_in_leased_target(where);
   auto r = call();
-  for (unsigned n = 0; is_failure(r) && meets_lease(where, is_leased_target, n); ++n) r = call();
+  for (unsigned n = 0; is_failure(r) && meets_lease(where, n); ++n) r = call();
   return r;
 }
 

@@ -72,6 +72,7 @@ struct state {
   std::atomic<std::uint64_t> opening[most_fds];   // its number, twice; plus is_copied. 0: is shared
   std::atomic<std::uint32_t> known_at[most_fds];  // `holds` when it was no held file
   std::atomic<std::uint8_t> error[most_fds];      // that nobody was told of
+  std::atomic<std::uint64_t> stands_at[slots];    // see flush_soon(); 0: nobody waited in vain
 };
 
 inline constexpr std::uint64_t is_copied = 1;
@@ -115,22 +116,33 @@ class undisturbed {
   std::uint64_t before_ = 0;
 };
 
-/// Of a slot, for a thread that is undisturbed().
-class locked {
+/// Of a slot, for a thread that is undisturbed(). That it was free at once.
+class lock_if_free {
  public:
-  explicit locked(std::atomic<std::uint32_t>& word) : word_(word) {
+  explicit lock_if_free(std::atomic<std::uint32_t>& word) : word_(word) {
     std::uint32_t seen = 0;
-    if (word_.compare_exchange_strong(seen, 1)) return;
-    while (word_.exchange(2) != 0) sys::futex_wait(&word_, 2, ~std::uint64_t{0} >> 2, ~0u);
+    has_it_ = word_.compare_exchange_strong(seen, 1);
   }
-  ~locked() {
-    if (word_.exchange(0) == 2) sys::futex_wake(&word_, ~0u);
+  ~lock_if_free() {
+    if (has_it_ && word_.exchange(0) == 2) sys::futex_wake(&word_, ~0u);
   }
-  locked(locked const&) = delete;
-  locked& operator=(locked const&) = delete;
+  lock_if_free(lock_if_free const&) = delete;
+  lock_if_free& operator=(lock_if_free const&) = delete;
+  bool has_it() const { return has_it_; }
 
- private:
+ protected:
   std::atomic<std::uint32_t>& word_;
+  bool has_it_;
+};
+
+/// The same, who waits for it.
+class locked : public lock_if_free {
+ public:
+  explicit locked(std::atomic<std::uint32_t>& word) : lock_if_free(word) {
+    if (has_it_) return;
+    while (word_.exchange(2) != 0) sys::futex_wait(&word_, 2, ~std::uint64_t{0} >> 2, ~0u);
+    has_it_ = true;
+  }
 };
 
 struct file {
@@ -189,6 +201,7 @@ abi::gather why_not_held(int fd, file& f, std::int64_t& at);
 enum class amount : std::uint8_t {
   whole_windows,  // it is full: what comes after the last multiple stays
   all,            // somebody looks: and it goes on
+  soon,           // the same; a ring is not waited for without an end
   all_and_let_go
 };
 struct sent {
@@ -203,6 +216,8 @@ struct flushed {
   unsigned writes = 0;  // of the kernel, which it has made; another one failed if there is an error
 };
 bool flush(slot& s, int fd, amount how);
+/// With the lock.
+flushed flush_locked(slot& s, int fd, amount how);
 void pay(flushed const& f);
 sent send(int fd, char const* from, std::uint64_t bytes);
 void count(abi::gather what, std::uint64_t n);

@@ -162,11 +162,6 @@ void before_own_lease(int fd) {
 
 bool has_leases() { return may_look() && (set->read_targets | set->strict_targets) != 0; }
 
-bool lies_in_leased_target(place const& where) {
-  return has_leases() && where.kind == place_kind::path &&
-         is_of(set->read_targets | set->strict_targets, look_up_path(where.fd, where.path));
-}
-
 namespace {
 
 template <class Is>
@@ -187,16 +182,12 @@ bool may_be_leased() {
   });
 }
 
-// Of a row that is free again the rest of its word stays.
-bool was_ever_leased() {
-  return is_any_row([](abi::lease_row const& row, lease_state) { return row.word.load() != 0; });
-}
-
-// A row that is asked for does not name its file yet.
-bool may_be_leased(file const& f) {
+// A row that is asked for does not name its file yet, and one that is free names its last.
+bool may_be_leased(file const& f, bool or_was) {
   return is_any_row([&](abi::lease_row const& row, lease_state s) {
     bool const is_its = row.device.load() == f.device && row.inode.load() == f.inode;
-    return s == lease_state::asked || (is_its && s != lease_state::free);
+    return f.is_regular &&
+           (s == lease_state::asked || (is_its && (or_was || s != lease_state::free)));
   });
 }
 

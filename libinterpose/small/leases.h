@@ -5,7 +5,6 @@
 
 #include "abi/lease_board.h"
 #include "clock.h"
-#include "place.h"
 #include "small/held.h"
 
 namespace sluice::gather {
@@ -78,13 +77,9 @@ void forget_leases();
 void before_own_lease(int fd);
 /// The job may ask for leases.
 bool has_leases();
-/// It names a file of a target where they are. No call is made for a name that was just metered.
-bool lies_in_leased_target(place const& where);
 /// The kernel's answer to an open may be of a lease of this job.
 bool may_be_leased();
-/// One was asked for, some time. False: no call was ever held up by one.
-bool was_ever_leased();
-/// It may be of a lease of this file.
-bool may_be_leased(file const& f);
+/// It may be of a lease of this file, or of one that has ended.
+bool may_be_leased(file const& f, bool or_was);
 
 }  // namespace sluice::gather

@@ -29,6 +29,8 @@ using abi::lease_state;
 
 constexpr std::int64_t look_ns = 50'000'000;        // between two looks at who serves us
 constexpr std::int64_t give_up_ns = 1'000'000'000;  // a successor is there in milliseconds
+constexpr std::int64_t soon_ns = 5'000'000'000;     // the keepers see in three that one hangs
+constexpr std::int64_t for_ever_ns = std::int64_t{1} << 62;
 
 core::ring& ring_of(unsigned lease) {
   return set->rings->ring[(lease - abi::read_leases) % abi::write_leases];
@@ -58,7 +60,8 @@ void end_keeper() {
 /// False: nobody is going to do it. The caller may hold the lock of a slot; signals are blocked
 /// then.
 template <class Done>
-bool await(core::ring& r, std::uint32_t house, Done const& is_done) {
+bool await(core::ring& r, std::uint32_t house, Done const& is_done,
+           std::int64_t until_ns = for_ever_ns) {
   ring_bell(head());
   for (std::int64_t gone_ns = 0;;) {
     std::uint32_t const seen = r.moves.load();
@@ -68,7 +71,7 @@ bool await(core::ring& r, std::uint32_t house, Done const& is_done) {
       gone_ns = 0;
     else if (gone_ns == 0)
       gone_ns = now;
-    if (gone_ns != 0 && now - gone_ns > give_up_ns) return is_done();
+    if (now >= until_ns || (gone_ns != 0 && now - gone_ns > give_up_ns)) return is_done();
     if (gone_ns == 0 && !abi::is_kept(head(), coarse_tick())) end_keeper();
     sys::futex_wait(&r.moves, seen, now + look_ns, ~0u);
   }
@@ -257,6 +260,32 @@ bool has_in_ring(slot const& s) {
   return r.begin.load() < core::bytes_in(r);
 }
 
+namespace {
+
+/// Where the ring began when somebody waited for it in vain, plus one.
+std::atomic<std::uint64_t>& stands_at(slot const& s) { return mine->stands_at[&s - mine->of]; }
+
+}  // namespace
+
+void flush_soon(slot& s, int fd) {
+  core::ring& r = ring_of(s.lease);
+  if (stands_at(s).load() == r.begin.load() + 1) return;
+  flushed f;
+  {
+    undisturbed const quiet;
+    lock_if_free const alone(s.lock);
+    if (alone.has_it()) {
+      f = flush_locked(s, fd, amount::soon);
+    } else {  // by who waits for it himself
+      std::uint64_t const end = core::bytes_in(r);
+      auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
+      if (!await(r, s.holder, is_written, now_ns() + soon_ns))
+        stands_at(s).store(r.begin.load() + 1);
+    }
+  }
+  pay(f);
+}
+
 flushed flush_ring(slot& s, int fd, amount how) {
   core::ring& r = ring_of(s.lease);
   bool is_end = how == amount::all_and_let_go || core::is_shut(r);
@@ -265,8 +294,14 @@ flushed flush_ring(slot& s, int fd, amount how) {
     auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
     unsigned const calls = r.calls.load();
     r.wants_all.store(1);
-    is_end = !await(r, s.holder, is_written) || core::is_shut(r) ||
-             is_vain(s, calls - s.paused_at, core::few_strict_writes);
+    std::int64_t const until_ns = how == amount::soon ? now_ns() + soon_ns : for_ever_ns;
+    bool const is_done = await(r, s.holder, is_written, until_ns);
+    if (!is_done && now_ns() >= until_ns && is_served(s.holder)) {
+      stands_at(s).store(r.begin.load() + 1);
+      return collect(s, r);
+    }
+    is_end =
+        !is_done || core::is_shut(r) || is_vain(s, calls - s.paused_at, core::few_strict_writes);
     s.paused_at = calls;
     if (is_end) habit_of(fd).pause();
   }

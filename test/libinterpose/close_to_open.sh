@@ -14,9 +14,9 @@ cat >"$SCRATCH/policy.json" <<P
 P
 gathering() {
   rm -f "$report"
-  PYTHONMALLOC=${MALLOC:-malloc} timeout -s KILL "${TIME:-60}" "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q \
-    --policy "$SCRATCH/policy.json" --report "$report" --no-summary ${LIMIT:+--limit "$LIMIT"} \
-    -- "$@"
+  PYTHONMALLOC=${MALLOC:-malloc} timeout -s KILL "${TIME:-60}" \
+    "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run -q --policy "$SCRATCH/policy.json" \
+    --report "$report" --no-summary ${LIMIT:+--limit "$LIMIT"} -- "$@"
 }
 gathered() { json "$report" "d['gathered']['$1']"; }
 

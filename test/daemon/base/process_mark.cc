@@ -34,14 +34,16 @@ TEST_CASE("a process has ended when its last thread has", "[base]") {
   pid_t const child = fork_headless();
   auto const pid = static_cast<std::uint32_t>(child);
   await([&] { return sluice::state_of(pid) == 'Z'; });
-  CHECK_FALSE(sluice::is_zombie(pid));
+  CHECK_FALSE(sluice::has_process_ended(pid));
   sluice::process_mark const mark = sluice::mark_of(pid);
   CHECK(sluice::is_alive(mark));
   kill(child, SIGKILL);
   siginfo_t ended = {};
   REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
-  CHECK(sluice::is_zombie(pid));
+  CHECK(sluice::has_process_ended(pid));
   CHECK_FALSE(sluice::is_alive(mark));
   REQUIRE(waitpid(child, nullptr, 0) == child);
-  CHECK_FALSE(sluice::is_zombie(pid));
+  CHECK(sluice::has_process_ended(pid));
+  CHECK(sluice::has_process_ended(0));
+  CHECK(sluice::has_process_ended(~0u));
 }

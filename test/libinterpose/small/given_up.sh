@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program sets an alarm because a server may not answer, and the call ends with EINTR. Where no
-# lease is kept the library asks that server nothing more, so the program goes on.
+# A program sets an alarm because a server may not answer, and the call ends with EINTR. The library
+# asks that server nothing more, so the program goes on, whatever it had leased before.
 . test/libinterpose/small/runs.bash
 own_mounts
 [ -e /dev/fuse ] || skip 'needs /dev/fuse'
@@ -11,6 +11,12 @@ import os, signal, sys
 class Late(Exception): pass
 def ring(*_): raise Late
 signal.signal(signal.SIGALRM, ring)
+if len(sys.argv) > 3:  # until one of its files is, or was, leased
+    f = os.open(sys.argv[3], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for _ in range(20000): os.write(f, b"12345678901\n")
+    os.close(f)
+    f = os.open(sys.argv[3], os.O_RDONLY)
+    while os.read(f, 12): pass
 try:
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     if sys.argv[2] == "open": os.open(sys.argv[1], os.O_RDONLY)
@@ -18,21 +24,44 @@ try:
 except Late:
     print("goes on")
 P
-mkdir "$SCRATCH/mount"
-is_mounted() { grep -q " $SCRATCH/mount fuse" /proc/self/mounts; }
-# tries WHERE-FILES-ARE-LEASED CALL WORD
+mkdir "$DIR/mount"
+is_mounted() { grep -q " $DIR/mount fuse" /proc/self/mounts; }
+# tries CALL WORD [LEASED-FILE]
 tries() {
-  "$PROGRAMS/fuse_interrupts" "$SCRATCH/mount" & server=$!
-  trap 'umount -l "$SCRATCH/mount" 2>/dev/null; kill -KILL $server 2>/dev/null' EXIT
+  local call=$1 word=$2
+  shift 2
+  "$PROGRAMS/fuse_interrupts" "$DIR/mount" & server=$!
+  trap 'umount -l "$DIR/mount" 2>/dev/null; kill -KILL $server 2>/dev/null' EXIT
   until_true is_mounted || skip 'no FUSE here'
-  said=$(TIME=30 below "$3" "$1" python3 "$SCRATCH/late.py" "$SCRATCH/mount/file" "$2")
-  [ "$said" = 'goes on' ] || fail "$2, $3 in $1: status $?: $said"
+  said=$(TIME=30 below "$word" "$DIR" python3 "$SCRATCH/late.py" "$DIR/mount/file" "$call" "$@")
+  [ "$said" = 'goes on' ] || fail "$call, $word $*: $said"
   kill -KILL "$server"
-  umount -l "$SCRATCH/mount"
+  umount -l "$DIR/mount"
 }
+saved='sum((d.get(k) or {}).get(what, 0)
+  for k, what in (("gathered", "writes"), ("buffered", "reads")))'
 for word in strict reads; do
   for call in open truncate; do
-    tries "$DIR" $call $word
-    tries "$SCRATCH/mount" $call $word
+    tries $call $word
+    tries $call $word "$DIR/leased"
+    [ "$(json "$report" "$saved")" -gt 0 ] || fail "$call, $word: nothing was leased"
   done
+done
+
+# A stranger's lease is waited for as natively, and no longer.
+cat >"$SCRATCH/stranger.py" <<'P'
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+while True: signal.pause()
+P
+for call in open truncate; do
+  : >"$SCRATCH/told"
+  python3 "$SCRATCH/stranger.py" "$DIR/held" >"$SCRATCH/told" & server=$!
+  until_true grep -q held "$SCRATCH/told" || fail 'the stranger has no lease'
+  said=$(TIME=30 below strict "$DIR" python3 "$SCRATCH/late.py" "$DIR/held" $call "$DIR/leased")
+  [ "$said" = 'goes on' ] || fail "$call, a stranger's lease: $said"
+  kill -KILL "$server"
 done

@@ -51,7 +51,9 @@ waited=0 buffered=0
 drivers() { # DIR MPI OPTIONS PREFIX
   run bare "$@"
   agree close-to-open "$@"
-  [ "$(json "$report" "d['gathered']['writes']")" -gt 39000 ] || fail "$*: nothing is gathered"
+  # Of memory that libc maps little is gathered on a disk, and MPICH's is of that kind.
+  case ${1##*/} in tmpfs) least=39000 ;; *) least=0 ;; esac
+  [ "$(json "$report" "d['gathered']['writes']")" -gt $least ] || fail "$*: nothing is gathered"
   [ "${1##*/}" = ext4 ] || return 0
   agree strict "$@"
   waited=$((waited + $(json "$report" "d['gathered']['writes']")))

@@ -312,6 +312,39 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   DIR=$whole
 fi
 
+# A file system that takes nothing holds up its own files alone, when somebody has waited for it.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  need fsfreeze
+  cat >"$SCRATCH/frozen.py" <<'P'
+import os, sys, threading
+def write():
+    f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+    while True: os.write(f, b"12345678")
+threading.Thread(target=write, daemon=True).start()
+for line in sys.stdin:
+    os.close(os.open(sys.argv[2], os.O_RDONLY))
+    os.stat(sys.argv[2])
+    print(0, flush=True)
+P
+  rmdir "$DIR/ext4"
+  mount_disks ext4
+  exec 8<>"$SCRATCH/turn"
+  JOB=frozen
+  : >"$SCRATCH/turns"
+  writing "$DIR/ext4" python3 -u "$SCRATCH/frozen.py" "$DIR/ext4/log" "$SCRATCH/frozen.py" \
+    <"$SCRATCH/turn" >"$SCRATCH/turns" 8>&- &
+  job=$! turns=0
+  until_true waits || fail 'nothing waits'
+  fsfreeze -f "$DIR/ext4" || fail fsfreeze
+  trap 'fsfreeze -u "$DIR/ext4" 2>/dev/null' EXIT
+  for round in 1 2 3; do turn; done
+  fsfreeze -u "$DIR/ext4"
+  exec 8>&-
+  wait "$job" || fail "frozen: status $?"
+  umount "$DIR/ext4" || fail 'the ext4 is still in use'
+  unset JOB
+fi
+
 # Both are dead: the program does it itself.
 JOB=alone
 begin_turns
