@@ -219,6 +219,9 @@ bool ask(int fd) {
   return is_asked;
 }
 
+/// Where the ring began when somebody waited for it in vain, plus one.
+std::atomic<std::uint64_t>& stands_at(slot const& s) { return mine->stands_at[&s - mine->of]; }
+
 bool begin_writing(slot& s, int fd, asked_row const& a) {
   auto const entry = static_cast<fd_entry>(entry_of_fd(fd));
   file const f = file_of(fd);
@@ -231,6 +234,7 @@ bool begin_writing(slot& s, int fd, asked_row const& a) {
   s.lease = a.lease, s.lease_word = abi::with(a.word, lease_state::held);
   s.holder = set->rings->head.house.load();
   s.calls = 0, s.paid_bytes = 0, s.paid_flushes = 0, s.paused_at = 0;
+  stands_at(s).store(0);
   if (!begin_to_hold(s, fd, f, entry, use::strict)) return false;
   if (!has_copies(fd)) return true;
   core::shut(ring_of(a.lease));
@@ -259,13 +263,6 @@ bool has_in_ring(slot const& s) {
   core::ring const& r = ring_of(s.lease);
   return r.begin.load() < core::bytes_in(r);
 }
-
-namespace {
-
-/// Where the ring began when somebody waited for it in vain, plus one.
-std::atomic<std::uint64_t>& stands_at(slot const& s) { return mine->stands_at[&s - mine->of]; }
-
-}  // namespace
 
 void flush_soon(slot& s, int fd) {
   core::ring& r = ring_of(s.lease);
