@@ -37,7 +37,9 @@ target_spec parse_small_target(std::string_view text) {
   small_word const& word = find_word(text.substr(0, at), where);
   if (!word.users_may)
     throw usage_error(fmt::format(
-        "{}: it changes what other processes see of a file, so only a policy says it", where));
+        "{}: it changes what other processes see of a file, so only a policy says it: write "
+        "\"small\": \"{}\" for a target, and use --policy FILE",
+        where, word.word));
   target_spec target;
   target.*word.sets = true;
   if (at != text.npos) {

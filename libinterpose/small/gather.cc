@@ -593,6 +593,8 @@ bool may_be_gathered(int fd) {
   return f.links > 1 || is_held_elsewhere(nullptr, fd, {f.device, f.inode, true});
 }
 
+unsigned held_entry(int fd) { return has_any() && is_held(fd) ? slot_of(fd).entry : entry_unknown; }
+
 int take_error(int fd) {
   if (!may_look() || !has_place(fd)) return 0;
   if (mine->error[fd].load(std::memory_order_relaxed) == 0) return 0;

@@ -57,6 +57,8 @@ void write_all_out();
 bool let_all_go();
 /// Before a call that gives descriptors to another process: none that is open now is held again.
 void share_all();
+/// What the table had of it before it was held; entry_unknown: it is not.
+unsigned held_entry(int fd);
 /// Of a descriptor that is not held: whether its file may ever be.
 bool may_be_gathered(int fd);
 

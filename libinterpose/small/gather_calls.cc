@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls in a job that has a close-to-open target (gather.h). Each body is reached in the place of
-// libc's function. Those of rows that name a place are made from calls.def; the others stand here.
-// A call on a held descriptor passed the wrapper unmetered, so it begins anew when it is let go.
+// Calls in a job in which small writes wait or small reads are answered from memory (gather.h,
+// strict.cc, reads.cc). Each body is reached in the place of libc's function. Those of rows that
+// name a place are made from calls.def; the others stand here. A call on a held descriptor passed
+// the wrapper unmetered, so it begins anew when it is let go.
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -246,7 +247,11 @@ int truncate(char const* path, off_t size) {
 
 // What could not be written is told now, or never.
 int close(int fd) {
-  if (mind(on_fd(fd))) return slow::close(fd);
+  unsigned const entry = held_entry(fd);  // the table has forgotten it by now
+  if (mind(on_fd(fd))) {
+    set_fd(fd, entry);
+    return slow::close(fd);
+  }
   int const error = take_error(fd);
   if (fd >= 0) note_closed(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
   int const r = next::close(fd);

@@ -185,6 +185,18 @@ P
   umount "$DIR/full"
 fi
 
+# Closes of what was held are counted as others are.
+cat >"$SCRATCH/closes.py" <<'P'
+import os, sys
+for i in range(10):
+    f = os.open(sys.argv[1] + str(i), os.O_WRONLY | os.O_CREAT)
+    for _ in range(500): os.write(f, b"12345678")
+    os.close(f)
+P
+gathering python3 "$SCRATCH/closes.py" "$DIR/closed" || fail "closes.py: status $?"
+[ "$(gathered writes)" -gt 4000 ] || fail "closes.py: $(gathered writes) were gathered"
+counted 10 10 call close calls
+
 # Of memory that libc maps and unmaps the kernel is asked at each write. That costs as much as the
 # write of a disk's file, and little beside the request to a server.
 mapped='import os, sys

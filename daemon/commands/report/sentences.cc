@@ -251,11 +251,11 @@ void say_gathered(std::vector<std::string>& out, result const& r) {
   if (!r.gathered) return;
   gathered_sum const& g = *r.gathered;
   if (g.writes == 0) {
-    out.push_back("No small writes were gathered, though the policy would have it.");
+    out.push_back("No small writes were gathered, though it was asked for.");
     return;
   }
   std::string line =
-      fmt::format("{} small writes were gathered, {} in all: {} went to the kernel",
+      fmt::format("{} small writes were gathered, {} in all: {} large ones went to the kernel",
                   count_text(g.writes), amount_text(g.bytes, "bytes"), count_text(g.flushes));
   if (g.failures > 0)
     line += fmt::format("; {} could not be written out whole", count_text(g.failures));
