@@ -30,6 +30,14 @@ inline std::int64_t unix_s() { return unix_ns() / 1'000'000'000; }
 /// With its fraction: what lasts seconds ends neither early nor late.
 inline double unix_exact_s() { return static_cast<double>(unix_ns()) / 1e9; }
 
+/// One moment on the clock of people, which is set, and on that of the machine, which only counts.
+struct dated_moment {
+  double unix_s = 0;  // CLOCK_REALTIME
+  double boot_s = 0;  // CLOCK_BOOTTIME
+};
+
+inline dated_moment dated_now() { return {unix_exact_s(), static_cast<double>(boot_ns()) / 1e9}; }
+
 /// Until steady_ns() is `at_ns`, or a signal comes.
 inline void sleep_until(std::int64_t at_ns) {
   timespec const t = timespec_of(at_ns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/override_keeper.h"
 
+#include "base/boot_id.h"
 #include "base/error.h"
 #include "base/whole_file.h"
 #include "wire/message.h"
@@ -11,19 +12,20 @@ override_keeper::override_keeper(std::string path, runtime::logger& log)
     : path_(std::move(path)), log_(log) {
   try {
     if (auto const text = read_file(path_))
-      book_ = verbs::override_book::from_text(*text, wire::job_key);
+      book_ = verbs::override_book::from_text(*text, wire::job_key, boot_id());
   } catch (error const& e) {
     log_.error("overrides lost", {{"why", e.what()}});
   }
 }
 
 void override_keeper::keep() {
-  if (!replace_file(path_, book_.to_text(), {.is_durable = true}))
+  if (!replace_file(path_, book_.to_text(boot_id()), {.is_durable = true}))
     log_.error("overrides are not saved", {{"path", path_}});
 }
 
-bool override_keeper::take_back(roster const& known, lease::time_ns now, double now_s) {
-  std::vector<std::string> ended = book_.expire(now_s);
+bool override_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {
+  bool const is_clock_set = book_.follow_clock(today);
+  std::vector<std::string> ended = book_.expire(today);
   auto const is_live = [&](std::uint32_t child) {
     return child < known.children.size() && known.children[child].live;
   };
@@ -34,7 +36,7 @@ bool override_keeper::take_back(roster const& known, lease::time_ns now, double 
   };
   for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
   for (auto const& line : ended) log_.info("override ended", {{"what", line}});
-  return !ended.empty();
+  return is_clock_set || !ended.empty();
 }
 
 }  // namespace sluice::cluster

@@ -19,8 +19,9 @@ class override_keeper {
 
   verbs::override_book& book() { return book_; }
   void keep();
-  /// Once a second: what has ended, or was meant for a job that is gone. True: something did.
-  bool take_back(roster const& known, lease::time_ns now, double now_s);
+  /// Once a second: what has ended, or was meant for a job that is gone. True: the book has
+  /// changed.
+  bool take_back(roster const& known, lease::time_ns now, dated_moment today);
 
  private:
   std::string path_;

@@ -49,7 +49,7 @@ life life_of(foreign<abi::after_slot>& s) {
   return has_process_ended(s.pid.load()) ? life::over : life::seen;
 }
 
-std::uint64_t boot_id() {
+std::uint64_t boot_word() {
   auto const text = read_file("/proc/sys/kernel/random/boot_id");
   return text ? wire::peer_key(0, *text) : 0;
 }
@@ -66,7 +66,7 @@ node_epochs::node_epochs(std::string run_dir, std::uint64_t incarnation, owner_l
                          runtime::logger& log)
     : run_dir_(std::move(run_dir)),
       incarnation_(incarnation),
-      boot_(boot_id()),
+      boot_(boot_word()),
       log_(log),
       owner_of_(std::move(owner_of)),
       processes_(owner_of_) {}

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/boot_id.h"
 #include "base/error.h"
 #include "base/installed.h"
 #include "base/rights.h"
@@ -135,7 +136,7 @@ void state::reload(moment at) {
 }
 
 void state::keep_overrides(moment at) {
-  if (!replace_file(overrides_path(config), overrides.to_text()))
+  if (!replace_file(overrides_path(config), overrides.to_text(boot_id())))
     services.log.warning("overrides cannot be kept", {{"dir", config.state_dir}});
   kept.written(at.mono_ns);
 }
@@ -144,17 +145,19 @@ void state::recall_overrides() {
   auto const text = read_file(overrides_path(config));
   if (!text) return;
   try {
-    overrides = verbs::override_book::from_text(*text, wire::job_key);
+    overrides = verbs::override_book::from_text(*text, wire::job_key, boot_id());
   } catch (error const& e) {
     services.log.error("overrides lost", {{"why", e.what()}});
   }
 }
 
 void state::expire_overrides(moment at) {
-  auto const ended = overrides.expire(unix_exact_s());
+  dated_moment const today = dated_now();
+  bool const is_clock_set = overrides.follow_clock(today);
+  auto const ended = overrides.expire(today);
   for (auto const& line : ended) services.log.info("override ended", {{"what", line}});
+  if (is_clock_set || !ended.empty()) keep_overrides(at);
   if (ended.empty()) return;
-  keep_overrides(at);
   enforce(at);
   has_news = true;
 }

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
+#include "base/boot_id.h"
 #include "base/error.h"
 
 namespace sluice::runtime {
@@ -41,13 +41,6 @@ std::uint64_t checksum_of(record const& r) {
   return sum;
 }
 
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id.substr(0, sizeof record::boot_id - 1);
-}
-
 bool read_half(int fd, unsigned half, record& r) {
   ssize_t const got = pread(fd, &r, sizeof r, static_cast<off_t>(half * sizeof r));
   return got == static_cast<ssize_t>(sizeof r) && r.magic == magic &&
@@ -75,7 +68,7 @@ lease::child_memory memory_of(kept_lease const& kept, std::span<std::uint32_t co
 
 lease_file::lease_file(std::string const& path)
     : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)),
-      boot_id_(boot_id()) {
+      boot_id_(boot_id().substr(0, sizeof record::boot_id - 1)) {
   if (!fd_) throw sluice_error(fmt::format("{}: {}", path, std::strerror(errno)));
   if (int const why = posix_fallocate(fd_.get(), 0, 2 * sizeof(record)); why != 0)
     throw sluice_error(fmt::format("no room for {}: {}", path, std::strerror(why)));

@@ -28,7 +28,7 @@ override_mark mark_of(local::peer const& who, json const& request) {
   override_mark m;
   m.by_owner = !local::is_operator(who);
   if (auto const for_s = local::whole_if(request, "for_s", 1, longest_s))
-    m.until_s = unix_exact_s() + static_cast<double>(*for_s);
+    m = ends_after(m, static_cast<double>(*for_s), dated_now());
   return m;
 }
 

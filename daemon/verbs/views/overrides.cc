@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -16,11 +17,14 @@ using json = nlohmann::json;
 
 constexpr int format = 2;
 
-json json_of(override_mark const& m) { return {{"by_owner", m.by_owner}, {"until", m.until_s}}; }
+json json_of(override_mark const& m) {
+  return {{"by_owner", m.by_owner}, {"until", m.until_s}, {"until_boot", m.until_boot_s}};
+}
 
 void take(json const& from, override_mark& m) {
   from.at("by_owner").get_to(m.by_owner);
   from.at("until").get_to(m.until_s);
+  m.until_boot_s = from.value("until_boot", 0.0);
 }
 
 json json_of(job_overrides const& o) {
@@ -56,8 +60,15 @@ job_overrides overrides_of(json const& row) {
   return o;
 }
 
-bool has_ended(override_mark const& m, double now_s) {
-  return m.until_s != 0 && m.until_s <= now_s;
+bool has_ended(override_mark const& m, dated_moment now) {
+  if (m.until_boot_s != 0) return m.until_boot_s <= now.boot_s;
+  return m.until_s != 0 && m.until_s <= now.unix_s;
+}
+
+void for_each_mark(job_overrides& o, auto&& act) {
+  for (auto& l : o.limits) act(l);
+  if (o.qos) act(*o.qos);
+  if (o.pause) act(*o.pause);
 }
 
 /// An operator's word stands, and an owner would change it.
@@ -66,6 +77,12 @@ bool is_above(override_mark const& standing, override_mark const& fresh) {
 }
 
 }  // namespace
+
+override_mark ends_after(override_mark mark, double for_s, dated_moment now) {
+  mark.until_s = now.unix_s + for_s;
+  mark.until_boot_s = now.boot_s + for_s;
+  return mark;
+}
 
 limit_override const* job_overrides::limit_of(std::string const& channel) const {
   for (auto const& l : limits)
@@ -152,20 +169,20 @@ std::vector<std::string> override_book::forget_if(
   return gone;
 }
 
-std::vector<std::string> override_book::expire(double now_s) {
+std::vector<std::string> override_book::expire(dated_moment now) {
   std::vector<std::string> ended;
   for (auto& [key, o] : jobs_) {
-    if (o.qos && has_ended(*o.qos, now_s)) {
+    if (o.qos && has_ended(*o.qos, now)) {
       ended.push_back(
           fmt::format("job {}: class {} ends, back to its own class", o.job, o.qos->qos_class));
       o.qos.reset();
     }
-    if (o.pause && has_ended(*o.pause, now_s)) {
+    if (o.pause && has_ended(*o.pause, now)) {
       ended.push_back(fmt::format("job {}: the pause ends", o.job));
       o.pause.reset();
     }
     std::erase_if(o.limits, [&, &o = o](limit_override const& l) {
-      if (!has_ended(l, now_s)) return false;
+      if (!has_ended(l, now)) return false;
       ended.push_back(fmt::format("job {}: the limit of {} ends", o.job, l.channel));
       return true;
     });
@@ -174,24 +191,38 @@ std::vector<std::string> override_book::expire(double now_s) {
   return ended;
 }
 
-std::string override_book::to_text() const {
+bool override_book::follow_clock(dated_moment now) {
+  bool is_wrong = false;
+  for (auto& [key, o] : jobs_)
+    for_each_mark(o, [&](override_mark& m) {
+      double const until_s = now.unix_s + (m.until_boot_s - now.boot_s);
+      if (m.until_boot_s == 0 || std::abs(until_s - m.until_s) < 1) return;
+      m.until_s = until_s;
+      is_wrong = true;
+    });
+  return is_wrong;
+}
+
+std::string override_book::to_text(std::string const& boot) const {
   json all = json::array();
   for (auto const& [key, o] : jobs_) all.push_back(json_of(o));
-  return json{{"format", format}, {"overrides", all}}.dump(1, ' ', false,
-                                                           json::error_handler_t::replace) +
-         "\n";
+  json const whole = {{"format", format}, {"boot", boot}, {"overrides", all}};
+  return whole.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 override_book override_book::from_text(
     std::string const& text,
-    std::function<job_key(std::uint32_t uid, std::string const& name)> const& key_of) {
+    std::function<job_key(std::uint32_t uid, std::string const& name)> const& key_of,
+    std::string const& boot) {
   override_book out;
   try {
     json const whole = json::parse(text);
     if (whole.value("format", 0) != format)
       throw sluice_error("overrides are of another version of sluiced");
+    bool const is_of_this_boot = !boot.empty() && whole.value("boot", "") == boot;
     for (json const& row : whole.at("overrides")) {
       job_overrides o = overrides_of(row);
+      if (!is_of_this_boot) for_each_mark(o, [](override_mark& m) { m.until_boot_s = 0; });
       if (!o.is_empty()) out.jobs_[key_of(o.uid, o.job)] = std::move(o);
     }
   } catch (json::exception const& e) {

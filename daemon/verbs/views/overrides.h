@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes that people made by hand while jobs run: a limit, another QoS class, a pause; for good or
-// until a time of day, so that a change made at night ends although the daemon was restarted since.
-// One book for all roles, kept as one file. What stays true: the owner of a job can only lower its
-// limits, and cannot undo a change of an operator.
+// for a time. That time is counted on CLOCK_BOOTTIME, whatever sets the time of day meanwhile; once
+// the machine was restarted, the time of day is all that is left of it. One book for all roles,
+// kept as one file. What stays true: the owner of a job can only lower its limits, and cannot undo
+// a change of an operator.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,20 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "core/job_id.h"
 #include "verbs/views/views.h"
 
 namespace sluice::verbs {
 
 struct override_mark {
-  bool by_owner = false;  // else by an operator
-  double until_s = 0;     // CLOCK_REALTIME; 0: until somebody changes it
+  bool by_owner = false;    // else by an operator
+  double until_s = 0;       // CLOCK_REALTIME; 0: until somebody changes it
+  double until_boot_s = 0;  // CLOCK_BOOTTIME, which decides; 0: the machine was restarted since
 };
+
+/// For so long from now on.
+override_mark ends_after(override_mark mark, double for_s, dated_moment now);
 
 struct limit_override : override_mark {
   std::string channel;  // metadata@scratch, or a channel of the job's own
@@ -66,14 +72,19 @@ class override_book {
   std::vector<std::string> forget_if(
       std::function<bool(job_key, job_overrides const&)> const& over);
   /// Takes back what has ended; a sentence each.
-  std::vector<std::string> expire(double now_s);
+  std::vector<std::string> expire(dated_moment now);
+  /// The clock was set: ends have another time of day. True: some had one that was wrong by a
+  /// second or more.
+  bool follow_clock(dated_moment now);
   bool is_empty() const { return jobs_.empty(); }
 
-  std::string to_text() const;
+  /// `boot`: boot_id().
+  std::string to_text(std::string const& boot) const;
   /// `key_of`: see job_key. Throws sluice_error when the text is not what to_text() writes.
   static override_book from_text(
       std::string const& text,
-      std::function<job_key(std::uint32_t uid, std::string const& name)> const& key_of);
+      std::function<job_key(std::uint32_t uid, std::string const& name)> const& key_of,
+      std::string const& boot);
 
  private:
   void check_owner(job_key job, std::string const& channel, override_mark const& fresh) const;
