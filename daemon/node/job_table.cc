@@ -34,7 +34,6 @@ namespace sluice::node {
 
 namespace {
 
-constexpr std::size_t most_name = 63;  // what a message carries
 constexpr std::size_t most_joiners = 64;
 constexpr unsigned walks_to_go = 2;  // one of them may pass between a fork and the parent's end
 constexpr int most_rescues = 8;      // of a user, between two looks at all files
@@ -265,8 +264,6 @@ joined job_table::join(local::peer const& who, join_request const& request,
                        site_state const& site) {
   std::string const name = request.name ? *request.name : free_name(who);
   segment::check_job_name(name);
-  if (name.size() > most_name)
-    throw usage_error(fmt::format("job name \"{}\" is longer than {} bytes", name, most_name));
   if (!local::is_operator(who) && geteuid() != 0)
     throw usage_error("this sluiced serves another user's jobs");
   job* const there = find(who.uid, name);

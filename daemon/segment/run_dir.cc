@@ -154,15 +154,16 @@ std::string run_dir_if_there() {
 }
 
 void check_job_name(std::string const& job) {
-  bool good = !job.empty() && job.size() <= 100 && job[0] != '.' && job[0] != '-';
+  constexpr std::size_t most_bytes = 63;  // what a message of a daemon carries
+  bool good = !job.empty() && job.size() <= most_bytes && job[0] != '.' && job[0] != '-';
   for (char c : job)
     good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                     c == '.' || c == '_' || c == '-');
   if (!good)
     throw usage_error(
-        fmt::format("job name \"{}\": use up to 100 letters, digits, '.', '_' and '-', "
+        fmt::format("job name \"{}\": use up to {} letters, digits, '.', '_' and '-', "
                     "beginning with a letter or digit",
-                    job));
+                    job, most_bytes));
 }
 
 std::string jobs_dir(std::string const& run_dir) { return run_dir + "/jobs"; }

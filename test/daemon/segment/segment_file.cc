@@ -167,4 +167,6 @@ TEST_CASE("segment: job names that could leave the directory are refused") {
   for (char const* name : {"", ".", "..", "a/b", "-x", "a b", "a:b", "a\nb"})
     CHECK_THROWS_AS(segment::check_job_name(name), error);
   CHECK_NOTHROW(segment::check_job_name("42.batch_0-x"));
+  CHECK_NOTHROW(segment::check_job_name(std::string(63, 'n')));
+  CHECK_THROWS_WITH(segment::check_job_name(std::string(64, 'n')), Catch::Contains("up to 63"));
 }
