@@ -15,6 +15,7 @@
 #include "policy/carried.h"
 #include "policy/control_read.h"
 #include "policy/cost_file.h"
+#include "policy/milli_rate.h"
 #include "policy/order.h"
 #include "policy/reading.h"
 #include "policy/requests.h"
@@ -45,6 +46,7 @@ rate floor_of(cost_file const& costs) {
 }
 
 constexpr std::size_t most_class_bytes = 31;  // as a message carries them
+constexpr std::size_t most_target_bytes = 63, most_channel_bytes = 127;
 
 class reader : reading {
  public:
@@ -107,6 +109,7 @@ class reader : reading {
 void reader::read_targets(node const& n) {
   expect(n, node::object, "targets");
   for (auto const& m : n.members) {
+    check_shown(m.at, m.key, "target", most_target_bytes);
     std::string const path = "targets." + m.key;
     keys(m.value, path,
          {"path", "one_file_system", "cost", "capacity", "order", "stream", "after", "small"});
@@ -114,7 +117,6 @@ void reader::read_targets(node const& n) {
     if (tree == nullptr) fail(m.value.at, path + " has no \"path\"");
     target_spec target{m.key, string(*tree, path + ".path"), where(m.at)};
     if (target.path[0] != '/') fail(tree->at, path + ".path must begin with /");
-    if (m.key.empty()) fail(m.at, "a target has no name");
     if (m.key.find_first_of("=@ ") != std::string::npos)
       fail(m.at, fmt::format("the target name \"{}\" must not contain =, @ or a blank", m.key));
     if (node const* one = m.value.find("one_file_system"))
@@ -208,7 +210,10 @@ rate reader::read_amount(node const& n, bound which, std::string const& target,
                       (static_cast<double>(percent.value.period_ns) / 1e9) / 100;
   if (part > 1) fail(n.at, fmt::format("{} is {}, more than all there is", path, n.text));
   rate r = whole_of(n, which, target, resource, path);
+  bool const is_some = r.rate_q40 != 0 && part > 0;
   r.rate_q40 = static_cast<std::uint64_t>(static_cast<double>(r.rate_q40) * part);
+  if (is_some && milli_per_second(r) == 0)
+    fail(n.at, fmt::format("{}: \"{}\" {}", path, n.text, too_little(r.unit)));
   return r;
 }
 
@@ -288,9 +293,8 @@ void reader::check_priced(member const& target, member const& resource) const {
 void reader::read_classes(node const& n) {
   expect(n, node::object, "classes");
   for (auto const& m : n.members) {
+    check_shown(m.at, m.key, "class", most_class_bytes);
     expect(m.value, node::object, "classes." + m.key);
-    if (m.key.empty() || m.key.size() > most_class_bytes)
-      fail(m.at, fmt::format("a class needs a name of at most {} letters", most_class_bytes));
     qos_class c;
     c.name = m.key;
     for (auto const& target : m.value.members) read_class_target(c, target, "classes." + m.key);
@@ -337,6 +341,7 @@ channel_spec reader::read_channel(node const& n, std::string const& path) {
   node const* const name = n.find("name");
   if (name == nullptr) fail(n.at, path + " has no \"name\"");
   c.name = string(*name, path + ".name");
+  check_shown(name->at, c.name, "channel", most_channel_bytes);
   if (c.name.find('=') != std::string::npos) fail(name->at, path + ".name must not contain =");
   for (auto const& other : out_.channels)
     if (other.name == c.name)

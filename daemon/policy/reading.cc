@@ -8,7 +8,9 @@
 
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/suggest.h"
+#include "policy/milli_rate.h"
 #include "policy/resource.h"
 
 namespace sluice::policy {
@@ -16,6 +18,7 @@ namespace sluice::policy {
 namespace {
 
 constexpr std::size_t most_plain_bytes = 31;
+constexpr std::size_t shown_bytes = 80;  // of a name that is refused
 
 }  // namespace
 
@@ -75,6 +78,18 @@ void reading::check_plain(member const& m, char const* what) const {
                            what, most_plain_bytes));
 }
 
+void reading::check_shown(position at, std::string const& name, char const* what,
+                          std::size_t most_bytes) const {
+  std::string const shown = one_line(name.substr(0, shown_bytes));
+  if (name.empty() || name.size() > most_bytes)
+    fail(at, fmt::format("\"{}{}\" is no name of a {}: 1 to {} bytes", shown,
+                         name.size() > shown_bytes ? "..." : "", what, most_bytes));
+  if (one_line(name) != name)
+    fail(at, fmt::format("\"{}\" is no name of a {}: it has control characters, or such as turn "
+                         "the direction of a text, which are shown as ?",
+                         shown, what));
+}
+
 std::int64_t reading::duration(node const& n, std::string const& path, std::int64_t least_ns,
                                std::int64_t most_ns) const {
   std::int64_t const ns = parse_duration(string(n, path), where(n.at) + ": " + path);
@@ -104,8 +119,8 @@ std::uint64_t reading::calls(node const& n, std::string const& path) const {
 
 rate reading::resource_rate(node const& n, std::string const& resource,
                             std::string const& path) const {
-  return parse_amount(string(n, path), where(n.at) + ": " + path, unit_of_supply(resource),
-                      resource);
+  return parse_milli_rate(string(n, path), where(n.at) + ": " + path, unit_of_supply(resource),
+                          resource);
 }
 
 }  // namespace sluice::policy

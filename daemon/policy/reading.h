@@ -32,6 +32,10 @@ class reading {
   /// A key that becomes part of other names: a few letters, digits, - and _.
   void check_plain(member const& m, char const* what) const;
 
+  /// A name that is shown on lines with others: nothing in it commands a terminal.
+  void check_shown(position at, std::string const& name, char const* what,
+                   std::size_t most_bytes) const;
+
   std::string string(node const& n, std::string const& path) const;
   bool boolean(node const& n, std::string const& path) const;
   double number(node const& n, std::string const& path, double least, double most) const;

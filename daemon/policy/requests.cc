@@ -184,10 +184,12 @@ request_terms read_promises(reading const& r, node const& n, std::string const& 
     r.check_name(m, "request", " in " + path, names);
     auto const& spec = known[static_cast<std::size_t>(std::find(names.begin(), names.end(), m.key) -
                                                       names.begin())];
-    rate const wanted = r.resource_rate(m.value, "metadata", path + "." + m.key);
+    std::string const here = path + "." + m.key;
+    rate const wanted = parse_amount(r.string(m.value, here), r.where(m.value.at) + ": " + here,
+                                     core::unit_kind::ops, "metadata");
     double const per_s = per_second(wanted.unit, wanted.rate_q40);
     if (!(per_s > 0) || per_s > most_per_s)
-      r.fail(m.value.at, fmt::format("{}.{} promises nothing, or more than 1G/s", path, m.key));
+      r.fail(m.value.at, here + " promises nothing, or more than 1G/s");
     t.promised.push_back({spec, per_s, first_vops_of(spec, table)});
   }
   if (t.promised.empty()) r.fail(n.at, path + " promises no request");

@@ -12,6 +12,7 @@
 #include "local/request.h"
 #include "policy/change.h"
 #include "policy/limit.h"
+#include "policy/milli_rate.h"
 #include "policy/supply.h"
 #include "verbs/views/rows.h"
 
@@ -53,7 +54,7 @@ std::string assignment_of(settable const& s, rate r) {
 }
 
 rate rate_for(settable const& s, std::string const& amount, std::string const& where) {
-  return policy::milli_per_second(policy::parse_amount(amount, where, s.unit, "this limit"));
+  return policy::milli_per_second(policy::parse_milli_rate(amount, where, s.unit, "this limit"));
 }
 
 struct changed {

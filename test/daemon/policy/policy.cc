@@ -132,3 +132,48 @@ TEST_CASE("policy: what comes after what in a target") {
              Contains("patience"));
   CHECK_THAT(refusal(with("true")), Contains("targets.d.after"));
 }
+
+TEST_CASE("policy: a rate that would come to none is refused, and 0 is not") {
+  auto const with = [](std::string const& limit, std::string const& capacity = "100/s") {
+    return R"({"targets": {"s": {"path": "/s", "capacity": {"metadata": ")" + capacity +
+           R"("}}}, "classes": {"c": {"s": {"metadata": {"limit": ")" + limit + "\"}}}}}";
+  };
+  for (char const* little : {"1/h", "3.5/h", "0.0009/s"})
+    CHECK_THAT(refusal(with(little)),
+               Catch::Contains("classes.c.s.metadata.limit: \"" + std::string(little) +
+                               "\" is less than 0.001/s, the least there is here") &&
+                   Catch::Contains("write 0"));
+  CHECK_THAT(refusal(with("0.0001%")), Catch::Contains("\"0.0001%\" is less than 0.001/s"));
+  CHECK_THAT(refusal(with("1/s", "1/h")), Catch::Contains("capacity.metadata: \"1/h\" is less"));
+  for (char const* enough : {"0", "0%", "3.6/h", "1/min", "0.001%"})
+    CHECK_NOTHROW(policy::parse_policy(with(enough), "p"));
+  // A limit that nobody shares is kept exactly.
+  CHECK_NOTHROW(policy::parse_policy(R"({"channels": [{"name": "a", "limit": "1/h"}]})", "p"));
+}
+
+TEST_CASE("policy: names that command a terminal are refused, and endless ones") {
+  auto const target = [](std::string const& name) {
+    return R"({"targets": {")" + name + R"(": {"path": "/s"}}})";
+  };
+  auto const qos = [](std::string const& name) {
+    return R"({"classes": {")" + name + R"(": {}}})";
+  };
+  auto const channel = [](std::string const& name) {
+    return R"({"channels": [{"name": ")" + name + R"(", "limit": "1/s"}]})";
+  };
+  for (char const* bad : {"a\\u0000", "a\\nb", "\\u001b[2J", "a\\u202eb", "\\u009b", "\\u007f"}) {
+    for (auto const& text : {target(bad), qos(bad)})
+      CHECK_THAT(refusal(text), Catch::Contains("control characters"));
+    CHECK(refusal(channel(bad)).find_first_of("\n\x1b") == std::string::npos);
+    CHECK_THAT(refusal(channel(bad)), Catch::Contains("name"));
+  }
+  CHECK_THAT(refusal(target("a\\nb")), Catch::StartsWith("p:1:14: \"a?b\" is no name of a target"));
+  std::string const endless(5000, 'x');
+  CHECK_THAT(refusal(target(endless)), Catch::Contains("...\" is no name of a target: 1 to 63"));
+  CHECK_THAT(refusal(qos(endless)), Catch::Contains("is no name of a class: 1 to 31 bytes"));
+  CHECK_THAT(refusal(channel(endless)), Catch::Contains("channels[0].name"));
+  CHECK_THAT(refusal(channel(endless.substr(0, 200))), Catch::Contains("1 to 127 bytes"));
+  CHECK_THAT(refusal(target("")), Catch::Contains("is no name of a target"));
+  for (auto const& text : {target("données"), qos("größe"), channel("日誌 1")})
+    CHECK_NOTHROW(policy::parse_policy(text, "p"));
+}

@@ -58,6 +58,9 @@ $S set hydro metadata=0 >/dev/null || fail "set to 0"
 $S resume hydro 2>"$SCRATCH/err"
 [ $? = 2 ] && grep -q 'is not paused; metadata@scratch is 0: set it to a rate' "$SCRATCH/err" ||
   fail "resume of a limit of 0: $(cat "$SCRATCH/err")"
+$S set hydro metadata=1/h 2>"$SCRATCH/err"
+[ $? = 2 ] && grep -q '"1/h" is less than 0.001/s, the least there is' "$SCRATCH/err" ||
+  fail "a rate that comes to none: $(cat "$SCRATCH/err")"
 $S set hydro metadata=policy --for 3s 2>/dev/null && fail "withdrawn for a time"
 $S set hydro metadata=policy >"$SCRATCH/out" || fail "set =policy"
 grep -q '^hydro metadata@scratch=policy (was metadata@scratch=0)$' "$SCRATCH/out" ||
