@@ -99,6 +99,8 @@ file_disk::file_disk(std::string const& path, use how) : path_(std::filesystem::
     throw usage_error(fmt::format("{}: is not a file", path));
   }
   owner_ = st.st_uid;
+  device_ = st.st_dev;
+  inode_ = st.st_ino;
   is_unnamed_ = how == use::make;
   bytes_ = static_cast<std::uint64_t>(st.st_size) / block_bytes * block_bytes;
   if (bytes_ > most_bytes) {
@@ -130,9 +132,9 @@ void file_disk::make_hidden(std::string const& directory) {
 }
 
 bool file_disk::has_name() const {
-  struct stat st = {}, there = {};
+  struct stat there = {};
   return is_unnamed_ ||
-         (fstat(fd_, &st) == 0 && lstat(path_.c_str(), &there) == 0 && is_same_file(st, there));
+         (lstat(path_.c_str(), &there) == 0 && there.st_dev == device_ && there.st_ino == inode_);
 }
 
 int file_disk::fill(std::uint64_t bytes) {

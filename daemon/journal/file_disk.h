@@ -46,6 +46,7 @@ class file_disk : public disk {
   int fd_ = -1;
   std::uint64_t bytes_ = 0;
   unsigned owner_ = 0;
+  std::uint64_t device_ = 0, inode_ = 0;
   bool is_unnamed_ = false;  // a new one, not linked yet
   bool through_ = true;      // RWF_DSYNC is known here
 };

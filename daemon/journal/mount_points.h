@@ -27,8 +27,8 @@ std::optional<std::string> path_below(std::string const& where, std::string cons
 /// On the same mount, and through no link: a descriptor, or -1 with an errno. EXDEV: something is
 /// mounted there.
 int open_below(int directory, char const* path, int flags);
-/// The same, of what has that name: 0 or an errno.
-int stat_below(int directory, char const* path, struct stat& st);
+/// Device and inode of what has that name in the directory: 0 or an errno. EXDEV: the same.
+int stat_below(int directory, char const* name, struct stat& st);
 
 /// The root of a mount that has a path.
 struct mount_root {
