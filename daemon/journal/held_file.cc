@@ -50,18 +50,26 @@ std::int64_t dirty_in(int fd, std::uint64_t first, std::uint64_t end) {
   return static_cast<std::int64_t>(counts.dirty + counts.writeback);
 }
 
-/// As fstat, of what does not change with its bytes. Nobody is asked: the server of a user's file
-/// system may never answer.
-bool look_unasked(int fd, struct stat& st) {
-  struct statx x = {};
-  constexpr int unasked = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
-  if (statx(fd, "", unasked, STATX_BASIC_STATS, &x) != 0) return false;
+void fill(struct stat& st, struct statx const& x) {
   st.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor);
   st.st_ino = x.stx_ino;
   st.st_mode = x.stx_mode;
   st.st_nlink = x.stx_nlink;
   st.st_uid = x.stx_uid;
   st.st_gid = x.stx_gid;
+  st.st_size = static_cast<off_t>(x.stx_size);
+  st.st_blocks = static_cast<blkcnt_t>(x.stx_blocks);
+  st.st_mtim = {x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec};
+  st.st_ctim = {x.stx_ctime.tv_sec, x.stx_ctime.tv_nsec};
+}
+
+/// As fstat, of what does not change with its bytes. Nobody is asked: the server of a user's file
+/// system may never answer.
+bool look_unasked(int fd, struct stat& st) {
+  struct statx x = {};
+  constexpr int unasked = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+  if (statx(fd, "", unasked, STATX_BASIC_STATS, &x) != 0) return false;
+  fill(st, x);
   return true;
 }
 
@@ -141,10 +149,20 @@ bool has_fine_times(int fd, struct stat const& st) {
 }
 
 birth birth_of(int fd) {
+  struct stat st = {};
+  birth born;
+  return look_at(fd, st, born) ? born : birth{};
+}
+
+bool look_at(int fd, struct stat& st, birth& born) {
   struct statx x = {};
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_INO, &x) != 0) return {};
-  if ((x.stx_mask & STATX_BTIME) == 0) return {};
-  return {abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec), ns_of(x.stx_btime)};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &x) != 0) return false;
+  fill(st, x);
+  born = {};
+  if ((x.stx_mask & STATX_BTIME) != 0)
+    born = {abi::birth_word(x.stx_ino, x.stx_btime.tv_sec, x.stx_btime.tv_nsec),
+            ns_of(x.stx_btime)};
+  return true;
 }
 
 std::int64_t dirty_pages(int fd, page_ranges const& but, std::uint64_t end, std::uint64_t* cached) {
@@ -186,11 +204,15 @@ void add_folios(int fd, page_set& pages) {
 bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name) {
   char path[PATH_MAX];
   ssize_t const n = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), path, sizeof path);
-  if (n <= 1 || n == sizeof path || path[0] != '/' || st.st_nlink != 1) return false;
-  std::string const whole(path, static_cast<std::size_t>(n));
-  std::size_t const slash = whole.rfind('/');
-  directory = slash == 0 ? "/" : whole.substr(0, slash);
-  name = whole.substr(slash + 1);
+  if (n <= 0 || n == sizeof path || st.st_nlink != 1) return false;
+  return split_name({path, static_cast<std::size_t>(n)}, directory, name);
+}
+
+bool split_name(std::string const& path, std::string& directory, std::string& name) {
+  std::size_t const slash = path.rfind('/');
+  if (slash == path.npos || path[0] != '/') return false;
+  directory = slash == 0 ? "/" : path.substr(0, slash);
+  name = path.substr(slash + 1);
   return is_name(name);
 }
 

@@ -121,6 +121,8 @@ struct birth {
   std::uint64_t ns = 0;    // CLOCK_REALTIME
 };
 birth birth_of(int fd);
+/// As fstat, and when it began.
+bool look_at(int fd, struct stat& st, birth& born);
 
 inline constexpr std::uint64_t pages_max = std::uint64_t{1} << 50;
 /// Of its pages before `end` those that are dirty and not in `but`: -1 when the kernel does not
@@ -135,7 +137,9 @@ std::int64_t pages_under_way(int fd, std::uint64_t first, std::uint64_t end);
 /// reason alone: dirty blocks around them of a folio's size and place, as long as they are few.
 void add_folios(int fd, page_set& pages);
 
-/// Its directory, opened, and its name there; false when that cannot be told for sure.
+/// Its directory, and its name there; false when that cannot be told for sure.
 bool find_name(int fd, struct stat const& st, std::string& directory, std::string& name);
+/// The same of a path that the kernel told.
+bool split_name(std::string const& path, std::string& directory, std::string& name);
 
 }  // namespace sluice::journal

@@ -34,6 +34,18 @@ bool is_void(int fd, superblock const& s) {
   return read_mark(fd, s, mark);
 }
 
+names_seen names_of(int fd) {
+  char all[1024];
+  ssize_t const bytes = flistxattr(fd, all, sizeof all);
+  if (bytes < 0) return {true, true};
+  names_seen seen = {};
+  for (char const* at = all; at < all + bytes; at += std::strlen(at) + 1) {
+    seen.may_be_mark |= std::strcmp(at, abi::order_mark_name) == 0;
+    seen.may_be_list |= std::strcmp(at, access_list_name) == 0;
+  }
+  return seen;
+}
+
 int unreadable_marks(int fd) {
   if (flistxattr(fd, nullptr, 0) < 0) return errno == EOPNOTSUPP ? 0 : errno;
   // Its owner may list them all the same.

@@ -15,6 +15,13 @@ bool is_void(int fd, superblock const& s);
 /// Any: 0, also when there was none, or an errno. It is gone for good after an fsync.
 int remove_mark(int fd);
 
+inline constexpr char access_list_name[] = "system.posix_acl_access";
+/// What the names of its attributes say: one question for both.
+struct names_seen {
+  bool may_be_mark, may_be_list;
+};
+names_seen names_of(int fd);
+
 /// Whether the file has marks cannot be told: an errno, else 0.
 int unreadable_marks(int fd);
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,13 @@ constexpr std::size_t kept_max = 64;
 bool is_of(descriptor const& entry, uid_t user) {
   struct stat st = {};
   return fstat(entry.get(), &st) == 0 && st.st_uid == user;
+}
+
+/// The mode of a descriptor in /proc says how it was opened.
+bool may_write_by(descriptor const& entry, std::string const& link) {
+  struct stat st = {};
+  return fstatat(entry.get(), link.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+         (st.st_mode & S_IWUSR) != 0;
 }
 
 bool is_alive(descriptor const& process) {
@@ -60,14 +68,20 @@ descriptor processes::take(std::uint32_t pid, uid_t user, int fd) {
   });
 }
 
+std::string processes::name_of(std::uint32_t pid, uid_t user, int fd) {
+  found const* const p = find(pid);
+  std::string const link = fmt::format("fd/{}", fd);
+  if (p == nullptr || !is_of(p->entry, user) || !may_write_by(p->entry, link)) return {};
+  char path[PATH_MAX];
+  ssize_t const n = readlinkat(p->entry.get(), link.c_str(), path, sizeof path);
+  return n > 0 && n < ssize_t{sizeof path} ? std::string(path, static_cast<std::size_t>(n)) : "";
+}
+
 descriptor processes::look_up(std::uint32_t pid, uid_t user, int fd, bool& may_write) {
   return ask(pid, user, [&](found const& p) {
-    std::string const name = fmt::format("fd/{}", fd);
-    struct stat link = {};
-    // Its mode says how it was opened.
-    if (fstatat(p.entry.get(), name.c_str(), &link, AT_SYMLINK_NOFOLLOW) != 0) return descriptor();
-    may_write = (link.st_mode & S_IWUSR) != 0;
-    return descriptor(openat(p.entry.get(), name.c_str(), O_PATH | O_CLOEXEC));
+    std::string const link = fmt::format("fd/{}", fd);
+    may_write = may_write_by(p.entry, link);
+    return descriptor(openat(p.entry.get(), link.c_str(), O_PATH | O_CLOEXEC));
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "base/descriptor.h"
 
@@ -19,6 +20,8 @@ class processes {
  public:
   /// That descriptor of the process, as one of ours; none of a process that is not the user's.
   descriptor take(std::uint32_t pid, uid_t user, int fd);
+  /// The path of a file that it may write by that descriptor, as the kernel tells it; else empty.
+  std::string name_of(std::uint32_t pid, uid_t user, int fd);
   /// The file of that descriptor, not opened (O_PATH); none of a process that is not the user's.
   descriptor look_up(std::uint32_t pid, uid_t user, int fd, bool& may_write);
 

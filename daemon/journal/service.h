@@ -6,6 +6,8 @@
 // became durable at home by itself is revoked before it is acknowledged.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <map>
 #include <memory>
@@ -94,7 +96,10 @@ class service {
     noted what;
     page_ranges known;  // where it is asked what others wrote
     bool looks_later = false;
-    birth born;  // of one that a stage says it made
+    birth born;
+    directory_ptr in;  // it was opened, and seen, by its name there
+    std::string name;
+    bool may_have_list = true;  // of access control
     std::uint64_t flags = 0;
     file_seen seen;
   };
@@ -102,6 +107,8 @@ class service {
   // service.cc: the loop
   void gather();
   void take_over(request const& r);
+  /// Recovery has the rights of the journal's user.
+  bool is_ours(struct stat const& st) const { return user_ == 0 || st.st_uid == user_; }
   void wait();
   void keep_time();
   void answer(request const& r, int result) { r.from->answer(r, result); }
@@ -150,11 +157,14 @@ class service {
   void pass(request const& r);
   void on_directory(request const& r);
   void on_sync_all(request const& r);
-  file_ptr hold(request const& r);
+  file_ptr hold(request const& r, found& now);
+  bool open_shown(request const& r, held_file& f, found& now);
+  bool open_beside_last(request const& r, held_file& f, found& now);
   descriptor open_directory(std::string const& path, held_file const& f);
   directory_ptr hold_directory(std::string const& path, held_file const& f,
                                std::string const& name);
-  void act(file_ptr const& f, request const& r);
+  void act(file_ptr const& f, request const& r, found now);
+  bool see(held_file& f, found& now);
   void look(held_file& f, request const& r, found& now);
   std::uint64_t flags_of(held_inode const& i);
   bool nobody_syncs_alone() const;
@@ -207,6 +217,7 @@ class service {
   tell_file on_hold_;
   std::function<void()> on_let_go_;
   service_rules const keep_;
+  uid_t const user_ = geteuid();
   writer log_;
   superblock super_;
   std::uint64_t incarnation_;
@@ -227,7 +238,7 @@ class service {
   bool is_ending_ = false, is_log_left_ = false;
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0, unlinked_lsn_ = 0;  // the last such record's
-  std::uint64_t unheld_lsn_ = 0;   // up to there are records of what is held no more
+  std::uint64_t unheld_lsn_ = 0;    // up to there are records of what is held no more
   std::vector<file_ptr> orphans_;  // removed, and live
   std::map<directory_ptr, std::uint64_t> left_in_;  // others of those: where from, up to there
   std::uint64_t now_ns_ = 0, beaten_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0;

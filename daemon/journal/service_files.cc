@@ -33,9 +33,6 @@ std::uint64_t modified_ns(struct stat const& st) {
 
 std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; }
 
-/// Recovery has the rights of the journal's user.
-bool is_ours(struct stat const& st) { return geteuid() == 0 || st.st_uid == geteuid(); }
-
 /// Where something is mounted, somebody has it.
 bool is_free_name(logged_name const& n) {
   struct stat there = {};
@@ -105,7 +102,42 @@ bool service::is_bypassed(file_key const& key) const {
   });
 }
 
-service::file_ptr service::hold(request const& r) {
+/// By its descriptor, whatever has its name.
+bool service::open_shown(request const& r, held_file& f, found& now) {
+  descriptor const at = fetch(r, false, now.st);
+  if (!at || !is_kept(r, at.get(), now.st)) return false;
+  f.fd = open_fetched(at.get(), false);
+  if (!f.fd) return false;
+  make_room(r);
+  watch(f);
+  return true;
+}
+
+/// By its name, where that is in the directory of the last one: each question to /proc takes as
+/// long as two others. A process that shows one file and means another harms its own user at most.
+bool service::open_beside_last(request const& r, held_file& f, found& now) {
+  directory_ptr const d = last_directory_;
+  std::string path;
+  if (!d || d->key.first != r.device || !mounts_.contains(r.device)) return false;
+  if (!split_name(r.from->asking().name_of(r.pid, r.from->owner(), r.fd), path, now.name) ||
+      path != last_path_)
+    return false;
+  // Another's refuses O_NOATIME.
+  constexpr int flags = O_RDONLY | O_NOATIME | O_NONBLOCK;
+  f.fd = descriptor(open_below(d->fd.get(), now.name.c_str(), flags));
+  if (!f.fd) return false;
+  make_room(r);
+  watch(f);
+  if (see(f, now) && same(now.st, f.key) && S_ISREG(now.st.st_mode) && now.st.st_nlink == 1 &&
+      is_ours(now.st)) {
+    now.in = d;
+    return true;
+  }
+  f.fd = {};
+  return false;
+}
+
+service::file_ptr service::hold(request const& r, found& now) {
   file_key const key = {r.device, r.inode};
   if (auto const at = files_.find(key); at != files_.end()) {
     at->second->used_ns = asked_ns_ = now_ns_;
@@ -116,23 +148,19 @@ service::file_ptr service::hold(request const& r) {
     return at->second;
   }
   auto f = std::make_shared<held_file>();
-  struct stat st = {};
-  descriptor const at = is_bypassed(key) ? descriptor() : fetch(r, false, st);
-  if (!at || !is_kept(r, at.get(), st)) return {};
-  f->fd = open_fetched(at.get(), false);
-  if (!f->fd) return {};
   f->key = key;
-  make_room(r);
-  watch(*f);
+  if (is_bypassed(key) || (!open_beside_last(r, *f, now) && !open_shown(r, *f, now))) return {};
   f->used_ns = now_ns_;
   auto const on = mount_of(*f);
   auto const* const fs = on ? &on->fs : nullptr;
   f->is_identified = identify(f->fd.get(), f->id, fs) == 0;
   if (!keep_.tells_apart) f->id.handle.resize(inode_bytes), f->id.handle.resize(handle_bytes);
-  f->is_marked = has_mark(f->fd.get(), super_);
-  if (f->is_identified) f->is_identified = hold_mount(*f, st);
+  names_seen const names = names_of(f->fd.get());
+  now.may_have_list = names.may_be_list;
+  f->is_marked = names.may_be_mark && has_mark(f->fd.get(), super_);
+  if (f->is_identified) f->is_identified = hold_mount(*f, now.st);
   if (f->is_identified) {
-    if (on_hold_) on_hold_(f->fd.get(), st);
+    if (on_hold_) on_hold_(f->fd.get(), now.st);
     for (auto const& a : areas_) a->tell_device(key.first);
   }
   files_.emplace(key, f);
@@ -316,11 +344,12 @@ void service::pass(request const& r) {
 void service::on_file(request const& r) {
   bool const is_held = files_.contains({r.device, r.inode});
   if (r.kind == abi::order_request::drain && !is_held) return pass(r);
-  file_ptr const f = hold(r);
+  found now;
+  file_ptr const f = hold(r, now);
   if (!f) return pass(r);
   if (f->is_identified) r.from->hold(r);  // else it is sent back
   if (f->is_busy) return f->waiting.push_back(r);
-  act(f, r);
+  act(f, r, std::move(now));
 }
 
 /// The request is done. What was drained to be bypassed is not held any more, and its descriptor is
@@ -347,7 +376,7 @@ void service::go_on(file_ptr const& f) {
   while (!f->is_busy && !f->waiting.empty()) {
     request const next = f->waiting.front();
     f->waiting.pop_front();
-    act(f, next);
+    act(f, next, {});
   }
 }
 
@@ -405,26 +434,30 @@ void service::await(file_ptr const& f, request const& r, found& now, std::vector
   commits_.push(std::move(a));
 }
 
-void service::look(held_file& f, request const& r, found& now) {
+/// What was noted is taken before the file is looked at.
+bool service::see(held_file& f, found& now) {
   take(f, now.what);
   now.flags = flags_of(f);
-  file_seen& s = now.seen;
-  struct stat& st = now.st;
   std::uint64_t const looked_ns = coarse_ns();
-  if (fstat(f.fd.get(), &st) != 0) {
+  if (!look_at(f.fd.get(), now.st, now.born)) return false;
+  auto const on = mount_of(f);
+  now.is_ctime_proof = ctime_proves(changed_ns(now.st), looked_ns, on && on->has_fine_times);
+  return true;
+}
+
+void service::look(held_file& f, request const& r, found& now) {
+  file_seen& s = now.seen;
+  if (!now.in && !see(f, now)) {
     s.is_bypassed = true;
     return;
   }
+  struct stat const& st = now.st;
   auto const size = static_cast<std::uint64_t>(st.st_size);
-  auto const on = mount_of(f);
-  bool const is_fine = on && on->has_fine_times;
-  now.is_ctime_proof = ctime_proves(changed_ns(st), looked_ns, is_fine);
   noted& what = now.what;
   s.is_identified = f.is_identified;
   s.is_live = is_live(f);
   s.has_failed = f.has_failed;
   s.has_baseline = f.has_baseline;
-  now.born = what.created != 0 ? birth_of(f.fd.get()) : birth{};
   s.is_created = what.created != 0 && what.created == now.born.word;
   s.is_bypassed = (now.flags & abi::order_bypass) != 0 || !is_ours(st);
   s.is_native = (now.flags & abi::order_native) != 0 || f.is_marked;
@@ -470,9 +503,8 @@ void service::look(held_file& f, request const& r, found& now) {
       asked_.size() <= 1 && commits_.is_idle() && pool_.under_way() == 0 && nobody_syncs_alone();
 }
 
-void service::act(file_ptr const& f, request const& r) {
+void service::act(file_ptr const& f, request const& r, found now) {
   if (home_error_ != 0 && is_live(*f)) return answer(r, home_error_);
-  found now;
   look(*f, r, now);
   way how = choose(now.seen);
   if (r.kind == abi::order_request::drain) {
@@ -518,7 +550,7 @@ void service::learn(held_file const& f, request const& r, found const& now) {
   constexpr std::uint64_t just_ns = 1'000'000'000;
   std::uint64_t const woken_ns = std::max(woken_ns_, r.from->unnoted_until_ns());
   if (f.has_baseline || woken_ns == 0) return;
-  std::uint64_t const born_ns = birth_of(f.fd.get()).ns;
+  std::uint64_t const born_ns = now.born.ns;
   std::string path, name;
   if (born_ns > woken_ns || born_ns + just_ns < woken_ns) return;
   if (!find_name(f.fd.get(), now.st, path, name)) return;

@@ -98,11 +98,11 @@ bool service::is_free_before(std::string const& name, std::uint64_t born_ns) con
 /// `unknown` if that is set.
 bool service::name_first(held_file& f, request const& r, found const& now, directory_ptr& unknown,
                          std::uint64_t& lsn) {
-  std::string path, name;
+  std::string path, name = now.name;
+  directory_ptr d = now.in;
   // A mode says less than its list does.
-  if (fgetxattr(f.fd.get(), "system.posix_acl_access", nullptr, 0) > 0) return false;
-  if (!find_name(f.fd.get(), now.st, path, name)) return false;
-  directory_ptr const d = hold_directory(path, f, name);
+  if (now.may_have_list && fgetxattr(f.fd.get(), access_list_name, nullptr, 0) > 0) return false;
+  if (!d && find_name(f.fd.get(), now.st, path, name)) d = hold_directory(path, f, name);
   if (!d) return false;
   unknown = d;
   d->habit.created();

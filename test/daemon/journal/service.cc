@@ -202,6 +202,24 @@ TEST_CASE("where times do not tell whose name it was, home is synced", "[order]"
   }
 }
 
+TEST_CASE("a file over whose name another one is mounted is not taken for that one", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  int const known = s.make("known"), fd = s.make("a"), other = s.make("b");
+  s.write(known, 0, "x");
+  REQUIRE(s.program->sync(known) == 0);  // its directory is the one looked at last
+  s.write(fd, 0, "mine");
+  s.write(other, 0, "other");
+  REQUIRE(sluice::test::shell("mount --bind " + s.path("b") + " " + s.path("a")));
+  auto const synced = s.counts().synced;
+  CHECK(s.program->sync(fd) == 0);
+  CHECK(s.counts().synced == synced + 1);  // what its name is nobody knows
+  CHECK(dirty_pages(fd, {}) <= 0);
+  REQUIRE(sluice::test::shell("umount -l " + s.path("a")));
+  for (int const one : {known, fd, other}) close(one);
+}
+
 TEST_CASE("a file that was renamed is not lost to a new one of its name", "[order]") {
   served s;
   if (lacks_root(s)) return;
