@@ -191,6 +191,7 @@ class service {
   void tell_whether_resting();
   bool tell_removed(files gone, files const& surely);
   void let_go(files removed);
+  void let_go_of_replaced(held_file const& f, directory_ptr const& in);
   void finish(file_ptr const& f, request const& r);
   void answer_closed();
   void name_synced(directory_ptr const& d, request const& r, bool heals, files const& surely);
@@ -239,7 +240,8 @@ class service {
   log_place log_place_;
   std::uint64_t head_ = 0, content_lsn_ = 0, unlinked_lsn_ = 0;  // the last such record's
   std::uint64_t unheld_lsn_ = 0;    // up to there are records of what is held no more
-  std::vector<file_ptr> orphans_;  // removed, and live
+  std::vector<file_ptr> orphans_;   // removed, and live
+  std::vector<file_ptr> replaced_;  // removed, and to be closed
   std::map<directory_ptr, std::uint64_t> left_in_;  // others of those: where from, up to there
   std::uint64_t now_ns_ = 0, beaten_ns_ = 0, noted_ns_ = 0, swept_ns_ = 0, tidied_ns_ = 0;
   std::uint64_t checkpoint_ns_ = 0;

@@ -122,12 +122,14 @@ int service::sync_held(home_sync const& what) {
 /// own sync says so, or on ext4 that of a directory, which writes nothing of the file.
 void service::leave_behind(file_ptr const& f, directory_ptr const& in) {
   if (!is_live(*f)) return;
-  struct stat st = {};
-  bool const is_small = fstat(f->fd.get(), &st) == 0 && st.st_blocks <= orphan_blocks_max;
+  auto const is_small = [&] {
+    struct stat st = {};
+    return fstat(f->fd.get(), &st) == 0 && st.st_blocks <= orphan_blocks_max;
+  };
   auto const on = mount_of(*f);
   if (in && on && on->kept_by == fs_journal::of_all)
     left_in_[in] = std::max(left_in_[in], f->last_lsn);
-  else if (is_small && orphans_.size() < orphans_max)
+  else if (orphans_.size() < orphans_max && is_small())
     orphans_.push_back(f);
   else
     unheld_lsn_ = std::max(unheld_lsn_, f->last_lsn);

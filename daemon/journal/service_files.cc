@@ -278,6 +278,7 @@ service::files service::gone_among(file_key& behind, std::size_t count) const {
 
 /// Looks at a part of the files at each call: programs that ask meanwhile would wait for all.
 void service::sweep_some() {
+  let_go(std::exchange(replaced_, {}));
   std::uint64_t const before = unlinked_lsn_;
   tell_removed(gone_among(swept_to_, files_.size() / sweep_parts + 1), {});
   if (unlinked_lsn_ != before) commits_.push(unlinked_lsn_);
@@ -325,6 +326,16 @@ bool service::tell_removed(files gone, files const& surely) {
   }
   let_go(std::move(gone));
   return all;
+}
+
+/// Of a file whose name another one has by now, and whose removal the journal knows: nothing of it
+/// is written home any more.
+void service::let_go_of_replaced(held_file const& f, directory_ptr const& in) {
+  if (f.is_busy || !f.waiting.empty()) return;
+  file_ptr const last = files_.at(f.key);
+  leave_behind(last, in);
+  drop(last);
+  replaced_.push_back(last);
 }
 
 /// The last descriptor of a removed file frees its blocks: that takes too long for the loop.

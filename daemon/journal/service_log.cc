@@ -129,6 +129,7 @@ bool service::name_first(held_file& f, request const& r, found const& now, direc
     if (put(gone, lsn) != 0) return false;
     d->last_lsn = lsn;
     forget_name(before);
+    let_go_of_replaced(before, d);
   }
   if (!is_free_before(name, now.born.ns)) return false;
   bool good = true;

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -218,6 +219,30 @@ TEST_CASE("a file over whose name another one is mounted is not taken for that o
   CHECK(dirty_pages(fd, {}) <= 0);
   REQUIRE(sluice::test::shell("umount -l " + s.path("a")));
   for (int const one : {known, fd, other}) close(one);
+}
+
+TEST_CASE("who had the name of a new file is closed without a checkpoint", "[order]") {
+  served s;
+  if (lacks_root(s)) return;
+  s.know();
+  auto const checkpoints = s.counts().checkpoints;
+  for (int i = 0; i < 2; ++i) {
+    int const fd = s.make("a");
+    s.write(fd, 0, "text");
+    REQUIRE(s.program->sync(fd) == 0);
+    close(fd);
+    if (i == 0) REQUIRE(unlink(s.path("a").c_str()) == 0);
+  }
+  auto const is_held = [&] {
+    for (auto const& one : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(one, gone).native() == s.path("a") + " (deleted)")
+        return true;
+    }
+    return false;
+  };
+  while (is_held() && s.counts().checkpoints == checkpoints) usleep(1000);
+  CHECK(s.counts().checkpoints == checkpoints);
 }
 
 TEST_CASE("a file that was renamed is not lost to a new one of its name", "[order]") {
