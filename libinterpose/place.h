@@ -67,8 +67,15 @@ inline std::uint64_t bytes_of_request(bool reads, int fd, std::int64_t at, std::
 
 /// The table entry of `fd` after asking the kernel: what it is now. ask_fd leaves the table alone.
 unsigned verify_fd(int fd, unsigned path_class, unsigned said);
-/// `said`: the entry that its name had when it was opened.
-unsigned ask_fd(int fd, unsigned path_class, unsigned said = entry_unknown);
+/// `said`: the entry that its name had when it was opened. `file`: what the kernel says of it.
+unsigned ask_fd(int fd, unsigned path_class, unsigned said, sys::file_identity& file);
+inline unsigned ask_fd(int fd, unsigned path_class) {
+  sys::file_identity unused;
+  return ask_fd(fd, path_class, entry_unknown, unused);
+}
+/// Does what verify_fd() does where somebody wants to know the inode, too (order/notes.cc).
+using verifier = unsigned (*)(int fd, unsigned path_class, unsigned said);
+extern verifier verify_and_remember;
 /// The entry of the directory that holds `path`, or of what `path` names when it is a target's
 /// root.
 [[gnu::hot]] unsigned look_up_path(int dir, char const* path);

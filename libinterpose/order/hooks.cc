@@ -19,6 +19,7 @@ bool begin(char* segment_path) {
   durable.ordered = area->head.ordered_targets & durable.targets;
   durable.shared = (area->head.job_streams | area->head.path_streams) & durable.targets;
   durable.area = area;
+  verify_and_remember = verify_durable;
   return true;
 }
 

@@ -64,15 +64,30 @@ bool recall(int fd, file_now& to) {
   return true;
 }
 
-// The same from the kernel, and kept. Whatever gives the number to another file writes its entry
-// anew: what was asked for before that is not kept.
+// The kernel is about to be asked for the inode. Whatever gives the number to another file writes
+// its entry anew: what was asked for before that is not kept.
+struct inode_question {
+  explicit inode_question(int of)
+      : fd(of), entry(peek_fd(of)), asked(entry | entry_inode_asked), before(known_key[of].load()) {
+    may_keep = entry != entry_unknown && (entry == asked || swap_entry(fd, entry, asked));
+  }
+  // With `now` as its entry.
+  bool keep(std::uint64_t key, unsigned now) {
+    return may_keep && key != abi::no_key && known_key[fd].compare_exchange_strong(before, key) &&
+           swap_entry(fd, asked, (now & ~entry_inode_asked) | entry_inode_known);
+  }
+
+  int fd;
+  unsigned entry, asked;
+  std::uint64_t before;
+  bool may_keep;
+};
+
+// The same from the kernel, and kept.
 bool look_and_remember(int fd, file_now& to) {
-  unsigned const entry = peek_fd(fd), asked = entry | entry_inode_asked;
-  std::uint64_t before = known_key[fd].load();
-  bool const may_keep = entry != entry_unknown && (entry == asked || swap_entry(fd, entry, asked));
+  inode_question q(fd);
   if (!see(fd, to) || !S_ISREG(to.mode)) return false;
-  if (may_keep && to.key != abi::no_key && known_key[fd].compare_exchange_strong(before, to.key))
-    swap_entry(fd, asked, (asked & ~entry_inode_asked) | entry_inode_known);
+  q.keep(to.key, q.asked);
   return true;
 }
 
@@ -97,6 +112,22 @@ bool sees() {
 static bool is_in(unsigned entry, std::uint32_t targets) {
   unsigned const target = (entry & entry_kind_mask) - entry_first_target;
   return target < core::max_targets && (targets >> target & 1) != 0;
+}
+
+// The first use of a descriptor asks where it lies, and so what it is: its writes need not.
+unsigned verify_durable(int fd, unsigned path_class, unsigned said) {
+  sys::file_identity file;
+  if (!may_know(fd)) {
+    unsigned const entry = ask_fd(fd, path_class, said, file);
+    return set_fd(fd, entry), entry;
+  }
+  inode_question q(fd);
+  unsigned const entry = ask_fd(fd, path_class, said, file);
+  bool const is_noted = is_in(entry, durable.targets) && S_ISREG(file.mode);
+  std::uint64_t const key =
+      is_noted ? abi::order_key(*durable.area, file.device, file.inode) : abi::no_key;
+  if (!q.keep(key, entry)) set_fd(fd, entry);
+  return entry;
 }
 
 bool is_durable(int fd) { return sees() && is_in(entry_now(fd), durable.targets); }

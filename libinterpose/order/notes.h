@@ -23,6 +23,9 @@ struct order_state {
 };
 extern order_state durable;
 
+/// verify_and_remember() of a job with such a target.
+unsigned verify_durable(int fd, unsigned path_class, unsigned said);
+
 /// Puts the bodies of order/calls.cc in the place of libc's functions.
 void stand_between();
 
