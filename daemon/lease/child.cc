@@ -6,6 +6,7 @@
 #include "lease/child.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::lease {
 
@@ -84,10 +85,16 @@ bool child::may_obey(std::uint64_t parent, time_ns now) const {
   return lent_to_ == parent || lent_to_ == 0 || is_orphan(now) || !obeys_.lends_to_one;
 }
 
+// A parent that gives no values counts on no lend of ours: a round trip beyond A makes each report
+// too old to be believed. A restarted one has values at the second report, so S is patience enough.
+bool child::is_bare(time_ns now) const {
+  return contact_.bare && now - contact_.bare_since > time_.silent_ns;
+}
+
 // A parent that is only found again must have answered first: else visits to a dead one would
 // prolong its lend for ever.
 bool child::may_lend(time_ns now) const {
-  if (!contact_.heard || is_silent(now)) return false;
+  if (!contact_.heard || is_silent(now) || is_bare(now)) return false;
   if (is_orphan(now) || !obeys_.lends_to_one) return is_accepted(now);
   return lent_to_ == contact_.name;
 }
@@ -188,7 +195,10 @@ bool child::on_grant(std::uint64_t parent, grant const& g, time_ns now) {
   c.heard = true;
   c.heard_at = now;
   bool changed = first;
-  if (!g.supply.empty()) {
+  if (g.supply.empty()) {
+    if (!std::exchange(c.bare, true)) c.bare_since = now;
+  } else {
+    c.bare = false;
     changed |= !is_accepted(now);
     c.accepted = true;
     c.accepted_at = now;

@@ -54,7 +54,7 @@ class child {
   void displaced(time_ns until);
 
   /// Makes a report to `parent` (its name as a hash, not 0). It lends to one parent at a time, and
-  /// only to one that answers.
+  /// only to one that answers with values.
   report make_report(std::uint64_t parent, time_ns now);
 
   /// True when a value changed, or the first answers came: report again at once.
@@ -99,10 +99,12 @@ class child {
     time_ns met_at = 0;       // newest message of that life
     time_ns heard_at = 0;     // newest answer
     time_ns accepted_at = 0;  // newest answer with values
-    bool heard = false, accepted = false;
+    time_ns bare_since = 0;   // first of the answers without values that came since
+    bool heard = false, accepted = false, bare = false;
   };
 
   bool may_obey(std::uint64_t parent, time_ns now) const;
+  bool is_bare(time_ns now) const;
   bool may_lend(time_ns now) const;
   void obey(std::uint64_t parent);
   std::uint64_t known_life(std::uint64_t parent) const;

@@ -12,7 +12,7 @@ struct timers {
   std::int64_t lease_ns = 1'000'000'000;  // L: child, from sending the report that is answered
   std::int64_t believe_ns = 300'000'000;  // A: a report whose echo is older does not count
   std::int64_t cycle_ns = 100'000'000;
-  std::int64_t silent_ns = 350'000'000;  // S: a parent silent for so long is no longer lent to
+  std::int64_t silent_ns = 350'000'000;  // S: a parent silent, or bare, for so long gets no lends
   std::int64_t grain_ns = 500'000;       // clock grain added to the ledger's lease
   std::int64_t drift_ppm = 1000;         // rho: clocks run within this of true
   unsigned level = 0;

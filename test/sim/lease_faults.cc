@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to the processes, and the calms: all is healed, one cluster is left, one node wants
-// everything. It must have everything that is not somebody else's floor before patience ends.
+// everything. It must have everything that is not somebody else's floor before patience ends; its
+// own escrow, if it is too far from its parent to be believed.
 #include <algorithm>
 
 #include "lease_world.h"
@@ -17,7 +18,7 @@ void world::fault() {
   auto const node = [&] { return k + r + static_cast<unsigned>(dice_.below(n)); };
   ns const brief = dice_.between(10 * ms, 600 * ms), longer = dice_.between(500 * ms, 5000 * ms);
   ns const time = dice_.chance(500'000) ? brief : longer;
-  switch (dice_.below(10)) {
+  switch (dice_.below(11)) {
     case 0:
       return crash(cluster(), time);
     case 1:
@@ -39,6 +40,8 @@ void world::fault() {
     }
     case 8:
       return shrink();
+    case 9:
+      return move_away(static_cast<unsigned>(dice_.below(processes_.size())), longer);
     default: {
       unsigned const id = r && dice_.chance(500'000) ? relay() : cluster();
       process& p = processes_[id];
@@ -100,6 +103,14 @@ void world::cut(ns for_ns) {
   schedule(now_ + for_ns, event_kind::heal, 0);
 }
 
+// The round trip lies between A and L: reports are answered, and not believed.
+void world::move_away(unsigned id, ns for_ns) {
+  process& p = processes_[id];
+  p.far = dice_.between(config_.time.believe_ns + 20 * ms, config_.time.lease_ns - 60 * ms) / 2;
+  p.far_until = now_ + for_ns;
+  note("far", id, 0, p.far);
+}
+
 // The operator changes the capacity. What was given under a larger one may run for a lease.
 void world::shrink() {
   if (config_.owner == lease::pool_owner::none || now_ < allowed_until_) return;
@@ -154,7 +165,7 @@ void world::begin_calm() {
   unsigned const left = static_cast<unsigned>(dice_.below(config_.clusters));
   for (unsigned i = 0; i < processes_.size(); ++i) {
     process& p = processes_[i];
-    p.stopped_until = 0;
+    p.stopped_until = p.far_until = 0;
     p.demand.assign(config_.supplies, 0);
     if (p.what != kind::cluster || i == left) {
       revive(i);
@@ -164,14 +175,17 @@ void world::begin_calm() {
   }
   chosen_ = config_.clusters + config_.relays + static_cast<unsigned>(dice_.below(config_.nodes));
   processes_[chosen_].demand.assign(config_.supplies, 1000);
+  if (dice_.chance(300'000)) move_away(chosen_, patience());
   note("calm", left, chosen_, patience());
   schedule(now_ + patience(), event_kind::calm, 0);
 }
 
 void world::end_calm() {
   process const& p = processes_[chosen_];
+  bool const is_far = p.far_until != 0;
   for (unsigned s = 0; s < config_.supplies; ++s) {
-    rate const full = floor_[s] + config_.nodes * escrow_[s] + pool_[s];
+    rate const all = floor_[s] + config_.nodes * escrow_[s] + pool_[s];
+    rate const full = is_far ? floor_[s] + escrow_[s] : all;
     rate const has = p.up->usable(s, local(p));
     if (has < full) {
       fail("liveness: node " + std::to_string(chosen_) + " has " + std::to_string(has) + " of " +

@@ -153,6 +153,11 @@ void world::schedule(ns at, event_kind k, unsigned who) { queue_.push({at, order
 
 bool world::reaches(unsigned a, unsigned b) const { return !cut_[a][b]; }
 
+ns world::far_of(unsigned id) const {
+  process const& p = processes_[id];
+  return now_ < p.far_until ? p.far : 0;
+}
+
 void world::send(message&& m) {
   bool const late = !calm_ && dice_.chance(config_.late_ppm);
   bool const doubled = !calm_ && dice_.chance(config_.doubled_ppm);
@@ -167,7 +172,8 @@ void world::send(message&& m) {
       spare_.pop_back();
     }
     messages_[slot] = m;
-    schedule(now_ + dice_.between(ms / 10, most), event_kind::deliver, slot);
+    ns const far = far_of(m.from) + far_of(m.to);
+    schedule(now_ + far + dice_.between(ms / 10, most), event_kind::deliver, slot);
   }
 }
 

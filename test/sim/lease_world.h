@@ -51,6 +51,7 @@ struct process {
   bool is_booted = true;   // the machine
   bool may_return = true;
   ns stopped_until = 0;
+  ns far = 0, far_until = 0;  // its messages take so much longer, each way
   clock_of clock;
   std::uint64_t incarnation = 1;
   std::uint64_t lives = 1;
@@ -130,6 +131,7 @@ class world {
   void cycle_of(unsigned id);
   rate demand_below(unsigned id, unsigned supply) const;
   void wanted(process const& p, unsigned child, std::vector<rate>& out);
+  ns far_of(unsigned id) const;
   ns local(process const& p) const { return p.clock.at(now_); }
 
   // lease_check.cc: what must hold
@@ -148,6 +150,7 @@ class world {
   void revive(unsigned id);
   void reboot(unsigned id, ns for_ns);
   void cut(ns for_ns);
+  void move_away(unsigned id, ns for_ns);
   void shrink();
   void change_demand();
   void begin_calm();

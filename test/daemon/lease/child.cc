@@ -3,6 +3,7 @@
 #include "lease/child.h"
 
 #include <catch2/catch.hpp>
+#include <deque>
 
 #include "lease/parent.h"
 #include "lease/relay.h"
@@ -132,6 +133,53 @@ TEST_CASE("visits to a dead parent do not prolong its lend", "[lease]") {
   CHECK_FALSE(c.make_report(b_parent, now).lend);
   CHECK_FALSE(c.make_report(a_parent, now + 100 * ms).lend);
   CHECK(c.lent_until() == lent);
+}
+
+TEST_CASE("a parent that answers without values is no longer lent to", "[lease]") {
+  lease::child c = make_child();
+  time_ns const begin = attach(c, 1000 * ms);
+  time_ns now = begin, lent = 0;
+  for (; now < begin + 3000 * ms; now += 100 * ms) {
+    if (c.make_report(a_parent, now).lend) lent = now;
+    c.on_grant(a_parent, welcome(1, now, now), now + 50 * ms);
+  }
+  CHECK_FALSE(c.is_silent(now));
+  CHECK(lent <= begin + 500 * ms);
+  CHECK(c.usable(0, lent + lease::timers{}.lend_ns()) == 101);
+  // Values again: they are worth a lend.
+  c.make_report(a_parent, now);
+  c.on_grant(a_parent, grant_of(1, now, 2, 30), now);
+  CHECK(c.make_report(a_parent, now + ms).lend);
+}
+
+TEST_CASE("a quick restart of the parent does not interrupt a lend", "[lease]") {
+  lease::child c = make_child();
+  time_ns const now = attach(c, 1000 * ms) + 340 * ms;
+  CHECK(c.make_report(a_parent, now).lend);
+  c.on_grant(a_parent, welcome(2, now, 1), now + 20 * ms);
+  CHECK(c.make_report(a_parent, now + 21 * ms).lend);  // older than S, but only now without values
+}
+
+TEST_CASE("parent and child: a round trip beyond A leaves the child its escrow", "[lease]") {
+  lease::parent p({}, 3, 0);
+  lease::supply_terms const t[] = {{1000, 1, 100}};
+  p.set_terms(t);
+  lease::child c = make_child();
+  rate const w[] = {5000};
+  std::deque<lease::report> up;  // one a cycle, two on their way
+  std::deque<lease::grant> down;
+  time_ns now = 5000 * ms;
+  for (int cycle = 0; cycle < 80; ++cycle, now += 100 * ms) {
+    std::size_t const late = cycle < 10 ? 0 : 2;  // 0.2 s each way
+    up.push_back(c.make_report(a_parent, now));
+    for (; up.size() > late; up.pop_front()) {
+      p.on_report(0, up.front(), now);
+      if (auto g = p.answer(0, w, now)) down.push_back(*g);
+    }
+    for (; down.size() > late; down.pop_front()) c.on_grant(a_parent, down.front(), now);
+    if (cycle == 9) CHECK(c.held(0, now) == 1100);
+  }
+  CHECK(c.usable(0, now) == 101);
 }
 
 TEST_CASE("after a reboot the escrow may be lent to somebody unknown", "[lease]") {
