@@ -104,15 +104,25 @@ void controller::use_heard_policy(std::string const& text) {
   }
 }
 
+// A list that is gone, or was cut to nothing, is an accident: all nodes would be strangers. One
+// that `sluiced keys revoke` took the last name off has a comment still.
+void controller::use_keys(std::string const& dir) {
+  auto keys = std::make_unique<wire::security>(wire::read_keys(dir));
+  wire::security const* const old = keys_ ? keys_.get() : services_.keys;
+  if (old != nullptr && !old->allowed.empty() && !keys->has_list)
+    throw usage_error(fmt::format(
+        "{}/allowed: missing or empty, and {} may connect now; `sluiced keys revoke` takes names "
+        "off",
+        dir, old->allowed.size()));
+  if (parent_) parent_->renew(old, *keys);
+  below_->reload(keys.get());
+  keys_ = std::move(keys);
+}
+
 void controller::reload() {
   try {
     runtime::config const fresh = services_.reload();
-    if (!fresh.keys.empty()) {
-      auto keys = std::make_unique<wire::security>(wire::read_keys(fresh.keys));
-      if (parent_) parent_->renew(keys_ ? keys_.get() : services_.keys, *keys);
-      below_->reload(keys.get());
-      keys_ = std::move(keys);
-    }
+    if (!fresh.keys.empty()) use_keys(fresh.keys);
     if (!fresh.policy.empty() && !parent_)
       if (auto const text = policy_.read_again(fresh.policy)) use_policy(*text, {fresh.policy});
     config_.policy = fresh.policy;

@@ -51,6 +51,7 @@ class controller final : public outbox {
 
  private:
   void reload();
+  void use_keys(std::string const& dir);
   bool drain(std::int64_t now);
   void hear(wire::parent_socket::incoming& m, std::int64_t now);
   void hear_parent(std::int64_t now);

@@ -85,6 +85,12 @@ void read_secret(std::string const& path, security& s) {
                       "`sluiced keys new`");
 }
 
+bool has_text(std::string const& path) {
+  std::ifstream file(path);
+  std::string word;
+  return bool(file >> word);
+}
+
 bool exists(std::string const& path) { return access(path.c_str(), F_OK) == 0; }
 
 }  // namespace
@@ -129,6 +135,7 @@ security read_keys(std::string const& dir) {
   }
   std::string const path = dir + "/allowed";
   if (!exists(path)) return s;
+  s.has_list = has_text(path);
   for (key_line const& line : read_key_lines(path)) {
     if (line.who == nullptr)
       throw usage_error(

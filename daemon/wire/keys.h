@@ -36,6 +36,7 @@ struct security {
   key parent_key{};               // all zero: none given
   std::vector<key> more_parents;  // keys of the second, third … address; empty: the same
   std::map<key, allowed_peer> allowed;
+  bool has_list = false;  // `allowed` has a line, if only a comment: somebody wrote it
 };
 
 /// They are the same towards parents: own pair, own name, keys of the parents.
