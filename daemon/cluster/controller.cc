@@ -116,6 +116,8 @@ void controller::use_keys(std::string const& dir) {
         dir, old->allowed.size()));
   if (parent_) parent_->renew(old, *keys);
   below_->reload(keys.get());
+  if (services_.keys != nullptr && services_.keys->secret_key != keys->secret_key)
+    services_.log.warning("waits for a restart", {{"what", "the pair of keys in " + dir}});
   keys_ = std::move(keys);
 }
 

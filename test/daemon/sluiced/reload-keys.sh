@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# SIGHUP and keys: a list that is missing, dangling or empty locks nobody out, and one from
-# which the last name was taken off counts.
+# SIGHUP and keys: a list that is missing, dangling or empty locks nobody out, one from which the
+# last name was taken off counts, and the log says that a new pair waits for a restart.
 set -u
 . test/lib/site.bash
 policy "$SCRATCH/p.json"
@@ -34,4 +34,7 @@ cp "$SCRATCH/list" "$dir/allowed"
 reread 1 "$taken" 'the list as it was'
 keys revoke --dir "$dir" n1
 reread 2 "$taken" 'a list whose last name was taken off'
+says 'waits for a restart' 0 || fail "nothing waits: $(cat "$LOG")"
+keys new --dir "$dir" --replace ctl
+reread 1 'waits for a restart what=.*pair of keys' 'a new pair'
 stop "$PID"
