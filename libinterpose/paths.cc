@@ -64,7 +64,8 @@ bool add_link(core::path_head& head, char* text, long length, bool whole) {
 
 bool add_cwd(core::path_head& head) {
   char text[name_room];
-  return add_link(head, text, read_own_link("cwd", text, sizeof text), true);
+  long const length = read_own_link("cwd", text, sizeof text);
+  return add_link(head, text, length, true);
 }
 
 bool add_fd(core::path_head& head, int fd, bool is_directory) {

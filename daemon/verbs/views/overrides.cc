@@ -124,7 +124,7 @@ void override_book::set_class(job_key job, std::uint32_t uid, std::string const&
 }
 
 void override_book::pause(job_key job, std::uint32_t uid, std::string const& name,
-                          override_mark mark) {
+                          override_mark const& mark) {
   job_overrides const* const o = find(job);
   if (o != nullptr && o->pause && is_above(*o->pause, mark))
     throw usage_error("an operator has paused this job");

@@ -58,7 +58,7 @@ class override_book {
   // Each throws a usage error when an operator's word stands against the owner's.
   void set_limit(job_key job, std::uint32_t uid, std::string const& name, limit_override item);
   void set_class(job_key job, std::uint32_t uid, std::string const& name, class_override item);
-  void pause(job_key job, std::uint32_t uid, std::string const& name, override_mark mark);
+  void pause(job_key job, std::uint32_t uid, std::string const& name, override_mark const& mark);
   /// The job follows its class again there. False: nobody had set it. Throws a usage error when an
   /// operator set it and an owner withdraws.
   bool withdraw_limit(job_key job, std::string const& channel, bool by_owner);
