@@ -205,7 +205,8 @@ int main(int argc, char** argv) {
       std::string(scratch != nullptr ? scratch : "/tmp") + "/crash-" + argv[1] + "-" + fs->name;
   std::string const bin = std::string(build != nullptr ? build : "build") + "/bin";
   for (auto const& d : {dir, dir + "/disk", dir + "/mnt"}) mkdir(d.c_str(), 0711);
-  if (m != nullptr && m->user != 0 && chmod((dir + "/..").c_str(), 0711) != 0)
+  bool const is_others = m != nullptr && m->user != 0;
+  if (is_others && scratch != nullptr && chmod(scratch, 0711) != 0)
     return skip("its user cannot get to the disk");
   std::uint64_t const seed = argc > 4 && !lends ? std::strtoull(argv[4], nullptr, 0) : 1;
   std::optional<tool> t;

@@ -77,7 +77,8 @@ log=$(echo "$place"/.sluice-order.*.log)
 [ -s "$log" ] || fail "no journal: $(ls -la "$place")"
 rm "$place/dir/lost" "$place/dir/deep/lost" "$place/free/lost"  # as if the disk had not had them
 sync -f "$place"
-echo 3 >/proc/sys/vm/drop_caches
+is_free() { umount "$SCRATCH/data" 2>/dev/null; }
+until_true 20 is_free && mount -o loop "$SCRATCH/image" "$SCRATCH/data" || fail 'mount again'
 
 hold fiemap "$place"
 lists() { [ "$(cat /proc/"$holder"/task/*/stack | grep -c iterate_dir)" = 2 ]; }
