@@ -110,6 +110,9 @@ inline bool identify(int dir, char const* path, int flags, file_identity& to) {
   return true;
 }
 
+/// Its file system lies on a device here: no server is asked. btrfs does not say so.
+constexpr bool is_on_device(std::uint64_t device) { return device >> 32 != 0; }
+
 /// The size of an open file; 0 when it cannot be told.
 inline std::uint64_t size_of(int fd, int flags = 0) {
   struct statx seen;

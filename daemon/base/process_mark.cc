@@ -2,6 +2,7 @@
 #include "base/process_mark.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,17 +44,20 @@ std::uint64_t start_ticks(std::uint32_t pid) {
   for (int field = 4; field < 20; ++field) rest >> skipped;
   rest >> threads >> skipped >> ticks;
   // The first thread of a process may end long before the others.
-  bool const has_ended = (state == "Z" && threads <= 1) || state == "X";
-  return has_ended ? 0 : ticks;
+  bool const is_over = (state == "Z" && threads <= 1) || state == "X";
+  return is_over ? 0 : ticks;
+}
+
+bool has_ended(int fd) {
+  pollfd p = {fd, POLLIN, 0};
+  return poll(&p, 1, 0) > 0;
 }
 
 bool has_process_ended(std::uint32_t pid) {
   auto const number = static_cast<pid_t>(pid);
   if (number <= 0) return true;
   descriptor const process(static_cast<int>(syscall(SYS_pidfd_open, number, 0)));
-  if (!process) return errno == ESRCH;
-  pollfd p = {process.get(), POLLIN, 0};
-  return poll(&p, 1, 0) > 0;
+  return process ? has_ended(process.get()) : kill(number, 0) != 0 && errno == ESRCH;
 }
 
 std::uint32_t uid_of(std::uint32_t pid) {

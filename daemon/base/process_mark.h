@@ -25,8 +25,13 @@ constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
 /// Its state as in /proc/PID/stat: R, S, D, T …; 0: there is none, or it is not ours to see.
 char state_of(std::uint32_t pid);
 
+/// A process, by its pidfd, has ended, whether somebody waits for it or not; or the other end of a
+/// pipe or socket has. A signal that comes meanwhile says nothing.
+bool has_ended(int fd);
+
 /// There is none, or all of its threads have ended, whether somebody waits for it or not. Reads
-/// nothing of /proc: what that costs is up to the process. True for a number that is none.
+/// nothing of /proc: what that costs is up to the process. True for a number that is none. Before
+/// Linux 5.3 one that nobody has waited for counts as there.
 bool has_process_ended(std::uint32_t pid);
 
 struct process_mark {

@@ -2,15 +2,15 @@
 #include "journal/boot.h"
 
 #include <algorithm>
-#include <fstream>
 #include <string>
+
+#include "base/boot_id.h"
 
 namespace sluice::journal {
 
 std::array<std::uint8_t, 16> boot_id() {
   std::array<std::uint8_t, 16> id = {};
-  std::string text;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+  std::string text = sluice::boot_id();
   std::erase(text, '-');
   if (text.size() != 2 * id.size()) return id;
   for (std::size_t i = 0; i < id.size(); ++i)

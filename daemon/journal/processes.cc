@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <climits>
 #include <string>
 #include <utility>
+
+#include "base/process_mark.h"
 
 namespace sluice::journal {
 
@@ -32,11 +33,6 @@ bool may_write_by(descriptor const& entry, std::string const& link) {
          (st.st_mode & S_IWUSR) != 0;
 }
 
-bool is_alive(descriptor const& process) {
-  pollfd p = {process.get(), POLLIN, 0};
-  return poll(&p, 1, 0) <= 0;
-}
-
 }  // namespace
 
 /// In this order: a process that lives at the end had the number all the time. Null: there is none.
@@ -44,7 +40,7 @@ processes::found* processes::find(std::uint32_t pid) {
   if (auto const at = found_.find(pid); at != found_.end()) return &at->second;
   descriptor process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   descriptor entry(open(fmt::format("/proc/{}", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!process || !entry || !is_alive(process)) return nullptr;
+  if (!process || !entry || sluice::has_ended(process.get())) return nullptr;
   if (found_.size() >= kept_max) found_.clear();
   return &found_.emplace(pid, found{std::move(process), std::move(entry)}).first->second;
 }
@@ -56,7 +52,7 @@ descriptor processes::ask(std::uint32_t pid, uid_t user, Ask&& ask_for) {
     if (p == nullptr || !is_of(p->entry, user)) break;
     descriptor theirs = ask_for(*p);
     if (theirs) return is_of(p->entry, user) ? std::move(theirs) : descriptor();
-    if (is_alive(p->process)) break;
+    if (!sluice::has_ended(p->process.get())) break;
     found_.erase(pid);  // the number may be another process's by now
   }
   return {};

@@ -5,7 +5,6 @@
 // connection is closed but by `closer`, because of the descriptors that may lie in it.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/process_mark.h"
 #include "local/address.h"
 #include "local/attachment.h"
 #include "local/closer.h"
@@ -334,9 +334,7 @@ std::unique_ptr<server> server::open(std::string const& path, unsigned mode, han
 }
 
 bool has_ended(peer const& who) {
-  if (who.pidfd < 0) return who.is_over;
-  pollfd p = {who.pidfd, POLLIN, 0};
-  return poll(&p, 1, 0) > 0;
+  return who.pidfd < 0 ? who.is_over : sluice::has_ended(who.pidfd);
 }
 
 }  // namespace sluice::local

@@ -25,8 +25,7 @@ inline constexpr small_word small_words[] = {
     {"strict", &target_spec::is_strict, true,
      "small writes wait for a few milliseconds; whoever opens the file finds them"},
     {"close-to-open", &target_spec::gathers, false,
-     "small writes are gathered: others see them at close, fsync and lock; a program that is "
-     "killed "
+     "small writes are gathered: others see them at close, fsync and lock; a killed program "
      "loses what waits"}};
 
 /// Sets what a word of these means in the target. Throws a usage error that begins with `where` for

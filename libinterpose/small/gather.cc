@@ -432,13 +432,6 @@ bool begin(char* segment_path) {
   return true;
 }
 
-namespace {
-
-/// Its file system lies on a device here: no server is asked.
-bool is_of_disk(slot const& s) { return s.device.load(std::memory_order_relaxed) >> 32 != 0; }
-
-}  // namespace
-
 answer take(int fd, void const* from, std::size_t size) {
   if (!has_any() || !is_held(fd)) return answer::not_held;
   loaded::end_if_cancelled();
@@ -454,7 +447,7 @@ answer take(int fd, void const* from, std::size_t size) {
   bool const fits = size <= core::most_piece && s.is_for == use::gather;
   if (fits && (add() || (flush(s, fd, amount::whole_windows) && add()))) {
     bool const is_late = coarse_tick() - s.paused_at > core::most_wait_ticks;
-    if (is_costly(s) && is_of_disk(s))
+    if (is_costly(s) && sys::is_on_device(s.device.load(std::memory_order_relaxed)))
       end_for_a_while(fd);
     else if (is_late)
       flush(s, fd, amount::all);

@@ -83,10 +83,11 @@ bool goes_through_the_cache(int fd) {
   return sys::failed(sys::call(SYS_fcntl, fd, F_GET_SEALS));
 }
 
-/// What it reads is counted by the kernel (btrfs does not say so).
-bool is_on_device(int fd) {
+/// False: it is not known. The kernel counts what comes from devices alone.
+bool ask_what_was_read(int fd, core::device_work& work) {
   sys::file_identity f;
-  return sys::identify(fd, "", sys::at_empty_path, f) && f.device >> 32 != 0;
+  return sys::identify(fd, "", sys::at_empty_path, f) && sys::is_on_device(f.device) &&
+         ask_device_work(work);
 }
 
 bool may_advise(int fd) { return is_hinted(fd) && goes_through_the_cache(fd); }
@@ -183,7 +184,7 @@ core::ahead_end advise_writer(int fd, core::file_span s) {
 core::ahead_end advise_reader(int fd, core::file_span s) {
   std::uint64_t const lacks = missing(fd, s);
   core::device_work before, after;
-  bool const is_known = is_on_device(fd) && ask_device_work(before);
+  bool const is_known = lacks != 0 && ask_what_was_read(fd, before);
   core::ahead_end const end = advise(fd, s, lacks, lacks);
   bool const had_nothing =
       is_known && ask_device_work(after) && after.read_bytes == before.read_bytes;

@@ -184,11 +184,10 @@ bool may_be_leased() {
 
 // A row that is asked for does not name its file yet, and one that is free names its last.
 bool may_be_leased(file const& f, bool or_was) {
-  return is_any_row([&](abi::lease_row const& row, lease_state s) {
-    bool const is_its = row.device.load() == f.device && row.inode.load() == f.inode;
-    return f.is_regular &&
-           (s == lease_state::asked || (is_its && (or_was || s != lease_state::free)));
-  });
+  return f.is_regular && is_any_row([&](abi::lease_row const& row, lease_state s) {
+           bool const is_its = row.device.load() == f.device && row.inode.load() == f.inode;
+           return s == lease_state::asked || (is_its && (or_was || s != lease_state::free));
+         });
 }
 
 }  // namespace sluice::gather

@@ -264,6 +264,24 @@ bool has_in_ring(slot const& s) {
   return r.begin.load() < core::bytes_in(r);
 }
 
+namespace {
+
+/// What the ring has now is in the file, or the ring is shut. False: nobody does it by then.
+bool await_written(core::ring& r, std::uint32_t house, std::int64_t until_ns) {
+  std::uint64_t const end = core::bytes_in(r);
+  return await(
+      r, house, [&] { return r.begin.load() >= end || core::is_shut(r); }, until_ns);
+}
+
+/// It is served, and was waited for in vain. False: nobody serves it any more.
+bool note_late(slot const& s, core::ring const& r, std::int64_t until_ns) {
+  bool const is_late = now_ns() >= until_ns && is_served(s.holder);
+  if (is_late) stands_at(s).store(r.begin.load() + 1);
+  return is_late;
+}
+
+}  // namespace
+
 void flush_soon(slot& s, int fd) {
   core::ring& r = ring_of(s.lease);
   if (stands_at(s).load() == r.begin.load() + 1) return;
@@ -274,10 +292,8 @@ void flush_soon(slot& s, int fd) {
     if (alone.has_it()) {
       f = flush_locked(s, fd, amount::soon);
     } else {  // by who waits for it himself
-      std::uint64_t const end = core::bytes_in(r);
-      auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
-      if (!await(r, s.holder, is_written, now_ns() + soon_ns))
-        stands_at(s).store(r.begin.load() + 1);
+      std::int64_t const until_ns = now_ns() + soon_ns;
+      if (!await_written(r, s.holder, until_ns)) note_late(s, r, until_ns);
     }
   }
   pay(f);
@@ -287,16 +303,11 @@ flushed flush_ring(slot& s, int fd, amount how) {
   core::ring& r = ring_of(s.lease);
   bool is_end = how == amount::all_and_let_go || core::is_shut(r);
   if (!is_end) {
-    std::uint64_t const end = core::bytes_in(r);
-    auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
     unsigned const calls = r.calls.load();
     r.wants_all.store(1);
     std::int64_t const until_ns = how == amount::soon ? now_ns() + soon_ns : for_ever_ns;
-    bool const is_done = await(r, s.holder, is_written, until_ns);
-    if (!is_done && now_ns() >= until_ns && is_served(s.holder)) {
-      stands_at(s).store(r.begin.load() + 1);
-      return collect(s, r);
-    }
+    bool const is_done = await_written(r, s.holder, until_ns);
+    if (!is_done && note_late(s, r, until_ns)) return collect(s, r);
     is_end =
         !is_done || core::is_shut(r) || is_vain(s, calls - s.paused_at, core::few_strict_writes);
     s.paused_at = calls;

@@ -2,7 +2,6 @@
 #include "commands/cli/keeping.h"
 
 #include <linux/futex.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,11 +52,6 @@ void register_death(std::atomic<std::uint32_t>& keeper) {
   entry.next = &list.list;
   list.futex_offset = reinterpret_cast<long>(&keeper) - reinterpret_cast<long>(&entry);
   syscall(SYS_set_robust_list, &list, sizeof list);
-}
-
-bool has_ended(int fd) {
-  pollfd p = {fd, POLLIN, 0};
-  return poll(&p, 1, 0) > 0;  // a signal may end it, and says nothing
 }
 
 bool is_local(int fd) {

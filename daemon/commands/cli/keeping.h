@@ -43,9 +43,6 @@ void wake(void* word);
 /// word is its number then. One such word for each process.
 void register_death(std::atomic<std::uint32_t>& keeper);
 
-/// A process, by its pidfd, whether somebody waits for it or not; or the other end of a pipe.
-bool has_ended(int fd);
-
 /// Of a file system of abi::leased_types; no server is asked.
 bool is_local(int fd);
 

@@ -26,6 +26,7 @@
 #include "base/descriptor.h"
 #include "base/keep_only.h"
 #include "base/mounts.h"
+#include "base/process_mark.h"
 #include "commands/cli/keeping.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"

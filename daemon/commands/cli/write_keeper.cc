@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/capability.h>
@@ -36,6 +35,7 @@
 #include "base/keep_only.h"
 #include "base/mounts.h"
 #include "base/on_stderr.h"
+#include "base/process_mark.h"
 #include "commands/cli/keeping.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
