@@ -74,6 +74,21 @@ bool is_still(slot const& s, int fd) {
 
 bool must_not_hold() { return mine->standing_back.load() != 0 || is_for_good.load(); }
 
+bool identify_cached(place const& where, file& f) {
+  constexpr long openat2 = 437;
+  struct {
+    std::uint64_t flags = O_PATH | O_CLOEXEC, mode = 0, resolve = 0x20;  // RESOLVE_CACHED
+  } how;
+  if (is_in_sandbox() || !set->copies_by_kernel) return false;
+  undisturbed const quiet;  // who jumps out of a handler would leave it open
+  long const fd =
+      sys::call(openat2, where.fd, sys::as_long(where.path), sys::as_long(&how), sizeof how);
+  if (sys::failed(fd)) return false;
+  f = file_of(static_cast<int>(fd));
+  sys::call(SYS_close, fd);
+  return f.inode != 0;
+}
+
 namespace {
 
 /// Those that hold this file.
@@ -535,7 +550,7 @@ bool has_write_lease(int fd) {
 bool mind(place const& where, bool only_asks) {
   if (!has_any() || where.kind == place_kind::nothing) return false;
   if (where.kind != place_kind::fd && where.kind != place_kind::fd_now) {
-    write_all_out();
+    write_all_out(where);
     return false;
   }
   if (is_held(where.fd))
@@ -544,16 +559,41 @@ bool mind(place const& where, bool only_asks) {
   return false;
 }
 
-void write_all_out() {
+namespace {
+
+/// Those whose writes wait.
+template <class Do>
+void each_waiting(Do&& act) {
   if (!has_any()) return;
   for (slot& s : mine->of) {
     int const fd = s.fd_after.load() - 1;
-    if (fd < 0 || s.is_for == use::read || !has_any_left(s)) continue;
-    if (s.is_for == use::strict)
-      flush_soon(s, fd);
-    else
-      flush(s, fd, amount::all);
+    if (fd >= 0 && s.is_for != use::read && has_any_left(s)) act(s, fd);
   }
+}
+
+bool is_named(place const& where, slot const& s) {
+  file f;
+  return where.kind == place_kind::path && identify_cached(where, f) && s.inode.load() == f.inode &&
+         s.device.load() == f.device;
+}
+
+}  // namespace
+
+void write_all_out(place const& where) {
+  constexpr std::int64_t soon_ns = 5'000'000'000;  // the keepers see in three that one hangs
+  std::int64_t until_ns = 0;                       // for all of them together
+  each_waiting([&](slot& s, int fd) {
+    bool is_done = false;
+    if (s.is_for == use::strict) {
+      if (until_ns == 0) until_ns = now_ns() + soon_ns;
+      is_done = flush_until(s, fd, until_ns) || !is_named(where, s);
+    }
+    if (!is_done) flush(s, fd, amount::all);
+  });
+}
+
+void write_all_out_at_last() {
+  each_waiting([](slot& s, int fd) { flush(s, fd, amount::all); });
 }
 
 bool let_all_go() {

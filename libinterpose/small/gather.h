@@ -51,8 +51,11 @@ void end_for_good();
 bool mind(place const& where, bool only_asks = false);
 /// A keeper has a write lease for it, or may have.
 bool has_write_lease(int fd);
-/// Before a call that may be about any file: they stay held.
-void write_all_out();
+/// Before a call that may be about any file: they stay held. A strict one whose file system takes
+/// nothing is waited for some seconds; without an end where `where` is known to be that file.
+void write_all_out(place const& where = {});
+/// Before a call that is about all of them.
+void write_all_out_at_last();
 /// Before a call about which nothing is known. True: some were held.
 bool let_all_go();
 /// Before a call that gives descriptors to another process: none that is open now is held again.

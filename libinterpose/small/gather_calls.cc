@@ -102,31 +102,14 @@ Result refused(int error) {
   return (Result)(-1L);
 }
 
-// A file that the kernel knows by this name: no server is asked, and nothing is waited for. Before
-// Linux 5.12 none is.
-bool identify_cached(place const& where, sys::file_identity& f) {
-  constexpr long openat2 = 437;
-  struct {
-    std::uint64_t flags = O_PATH | O_CLOEXEC, mode = 0, resolve = 0x20;  // RESOLVE_CACHED
-  } how;
-  if (is_in_sandbox() || !set->copies_by_kernel) return false;
-  long const r =
-      sys::call(openat2, where.fd, sys::as_long(where.path), sys::as_long(&how), sizeof how);
-  if (sys::failed(r)) return false;
-  auto const fd = static_cast<int>(r);
-  bool const is_known = sys::identify(fd, "", sys::at_empty_path, f);
-  sys::call(SYS_close, fd);
-  return is_known;
-}
-
 // A handler ended the wait for a lease of this job. No call on a file that can be leased ends so,
 // and nobody is ready for it. Elsewhere it may be the alarm of a program whose server does not
 // answer.
 bool waits_on(place const& where, unsigned tries) {
-  sys::file_identity f;
+  file f;
   if (!has_leases() || where.kind != place_kind::path || !identify_cached(where, f)) return false;
   // It may have been given back just now.
-  return may_be_leased({f.device, f.inode, S_ISREG(f.mode)}, tries == 0);
+  return may_be_leased(f, tries == 0);
 }
 
 // Who opens or cuts a file meets a lease of this job, and is to try again: the kernel has just
@@ -241,7 +224,7 @@ ssize_t __read_chk(int fd, void* to, size_t size, size_t room) {
 }
 
 int truncate(char const* path, off_t size) {
-  write_all_out();
+  write_all_out(on_path(path));
   return past_leases(on_path(path), [=] { return next::truncate(path, size); });
 }
 
@@ -371,7 +354,7 @@ void* mmap(void* address, size_t size, int protection, int flags, int fd, off_t 
 }
 
 void sync() {
-  write_all_out();
+  write_all_out_at_last();
   next::sync();
 }
 

@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 
 #include "abi/ring_area.h"
+#include "clock.h"
 #include "core/gathering.h"
 #include "extras.h"
+#include "place.h"
 #include "plan.h"
 
 namespace sluice::gather {
@@ -72,7 +74,7 @@ struct state {
   std::atomic<std::uint64_t> opening[most_fds];   // its number, twice; plus is_copied. 0: is shared
   std::atomic<std::uint32_t> known_at[most_fds];  // `holds` when it was no held file
   std::atomic<std::uint8_t> error[most_fds];      // that nobody was told of
-  std::atomic<std::uint64_t> stands_at[slots];    // see flush_soon(); 0: nobody waited in vain
+  std::atomic<std::uint64_t> stands_at[slots];    // see flush_until(); 0: nobody waited in vain
 };
 
 inline constexpr std::uint64_t is_copied = 1;
@@ -116,33 +118,33 @@ class undisturbed {
   std::uint64_t before_ = 0;
 };
 
-/// Of a slot, for a thread that is undisturbed(). That it was free at once.
-class lock_if_free {
+inline constexpr std::int64_t for_ever_ns = std::int64_t{1} << 62;
+
+/// The lock of a slot, for a thread that is undisturbed(). It is waited for until then.
+class locked {
  public:
-  explicit lock_if_free(std::atomic<std::uint32_t>& word) : word_(word) {
+  explicit locked(std::atomic<std::uint32_t>& word, std::int64_t until_ns = for_ever_ns)
+      : word_(word) {
     std::uint32_t seen = 0;
-    has_it_ = word_.compare_exchange_strong(seen, 1);
+    if (word_.compare_exchange_strong(seen, 1)) return;
+    while (word_.exchange(2) != 0) {
+      if (until_ns != for_ever_ns && now_ns() >= until_ns) {
+        has_it_ = false;
+        return;
+      }
+      sys::futex_wait(&word_, 2, until_ns, ~0u);
+    }
   }
-  ~lock_if_free() {
+  ~locked() {
     if (has_it_ && word_.exchange(0) == 2) sys::futex_wake(&word_, ~0u);
   }
-  lock_if_free(lock_if_free const&) = delete;
-  lock_if_free& operator=(lock_if_free const&) = delete;
+  locked(locked const&) = delete;
+  locked& operator=(locked const&) = delete;
   bool has_it() const { return has_it_; }
 
- protected:
+ private:
   std::atomic<std::uint32_t>& word_;
-  bool has_it_;
-};
-
-/// The same, who waits for it.
-class locked : public lock_if_free {
- public:
-  explicit locked(std::atomic<std::uint32_t>& word) : lock_if_free(word) {
-    if (has_it_) return;
-    while (word_.exchange(2) != 0) sys::futex_wait(&word_, 2, ~std::uint64_t{0} >> 2, ~0u);
-    has_it_ = true;
-  }
+  bool has_it_ = true;
 };
 
 struct file {
@@ -155,6 +157,10 @@ inline file file_of(int fd) {
   if (!sys::identify(fd, "", sys::at_empty_path, f)) return {};
   return {f.device, f.inode, S_ISREG(f.mode)};
 }
+
+/// A file that the kernel knows by this name: no server is asked, and nothing is waited for. Before
+/// Linux 5.12 none is.
+bool identify_cached(place const& where, file& f);
 
 /// A descriptor of these targets.
 inline bool is_of(std::uint32_t targets, unsigned entry) {
@@ -201,7 +207,6 @@ abi::gather why_not_held(int fd, file& f, std::int64_t& at);
 enum class amount : std::uint8_t {
   whole_windows,  // it is full: what comes after the last multiple stays
   all,            // somebody looks: and it goes on
-  soon,           // the same; a ring is not waited for without an end
   all_and_let_go
 };
 struct sent {

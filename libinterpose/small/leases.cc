@@ -164,29 +164,32 @@ bool has_leases() { return may_look() && (set->read_targets | set->strict_target
 
 namespace {
 
+/// is(row, state, its number) is true of one.
 template <class Is>
 bool is_any_row(Is const& is) {
   if (!has_leases()) return false;
   unsigned const first = set->read_targets != 0 ? 0 : abi::read_leases;
   unsigned const last = set->rings != nullptr ? all_leases : abi::read_leases;
   for (unsigned lease = first; lease < last; ++lease)
-    if (is(row_of(lease), abi::state_of(row_of(lease).word.load()))) return true;
+    if (is(row_of(lease), abi::state_of(row_of(lease).word.load()), lease)) return true;
   return false;
 }
 
 }  // namespace
 
 bool may_be_leased() {
-  return is_any_row([](abi::lease_row const&, lease_state s) {
+  return is_any_row([](abi::lease_row const&, lease_state s, unsigned) {
     return s != lease_state::free && s != lease_state::refused;  // of one asked for, too
   });
 }
 
 // A row that is asked for does not name its file yet, and one that is free names its last.
 bool may_be_leased(file const& f, bool or_was) {
-  return f.is_regular && is_any_row([&](abi::lease_row const& row, lease_state s) {
+  return f.is_regular && is_any_row([&](abi::lease_row const& row, lease_state s, unsigned lease) {
            bool const is_its = row.device.load() == f.device && row.inode.load() == f.inode;
-           return s == lease_state::asked || (is_its && (or_was || s != lease_state::free));
+           if (s == lease_state::asked && !is_its)
+             return abi::is_kept(head_of(kind_of(lease)), coarse_tick());
+           return is_its && (or_was || s != lease_state::free);
          });
 }
 

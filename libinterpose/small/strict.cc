@@ -29,8 +29,6 @@ using abi::lease_state;
 
 constexpr std::int64_t look_ns = 50'000'000;        // between two looks at who serves us
 constexpr std::int64_t give_up_ns = 1'000'000'000;  // a successor is there in milliseconds
-constexpr std::int64_t soon_ns = 5'000'000'000;     // the keepers see in three that one hangs
-constexpr std::int64_t for_ever_ns = std::int64_t{1} << 62;
 
 core::ring& ring_of(unsigned lease) {
   return set->rings->ring[(lease - abi::read_leases) % abi::write_leases];
@@ -266,48 +264,47 @@ bool has_in_ring(slot const& s) {
 
 namespace {
 
-/// What the ring has now is in the file, or the ring is shut. False: nobody does it by then.
-bool await_written(core::ring& r, std::uint32_t house, std::int64_t until_ns) {
-  std::uint64_t const end = core::bytes_in(r);
-  return await(
-      r, house, [&] { return r.begin.load() >= end || core::is_shut(r); }, until_ns);
+/// It is served, and was waited for in vain. False: nobody serves it any more.
+bool note_late(slot const& s, std::int64_t until_ns) {
+  bool const is_late = now_ns() >= until_ns && is_served(s.holder);
+  if (is_late) stands_at(s).store(ring_of(s.lease).begin.load() + 1);
+  return is_late;
 }
 
-/// It is served, and was waited for in vain. False: nobody serves it any more.
-bool note_late(slot const& s, core::ring const& r, std::int64_t until_ns) {
-  bool const is_late = now_ns() >= until_ns && is_served(s.holder);
-  if (is_late) stands_at(s).store(r.begin.load() + 1);
-  return is_late;
+bool stands(slot const& s) {
+  return stands_at(s).load() == ring_of(s.lease).begin.load() + 1 && is_served(s.holder);
 }
 
 }  // namespace
 
-void flush_soon(slot& s, int fd) {
-  core::ring& r = ring_of(s.lease);
-  if (stands_at(s).load() == r.begin.load() + 1) return;
+bool flush_until(slot& s, int fd, std::int64_t until_ns) {
+  if (stands(s)) return false;
   flushed f;
+  bool is_late = false;
   {
     undisturbed const quiet;
-    lock_if_free const alone(s.lock);
-    if (alone.has_it()) {
-      f = flush_locked(s, fd, amount::soon);
-    } else {  // by who waits for it himself
-      std::int64_t const until_ns = now_ns() + soon_ns;
-      if (!await_written(r, s.holder, until_ns)) note_late(s, r, until_ns);
-    }
+    locked const alone(s.lock, until_ns);
+    bool const is_its = s.fd_after.load() == fd + 1 && s.is_for == use::strict;
+    if (!alone.has_it())
+      is_late = note_late(s, until_ns);
+    else if (is_its)
+      f = flush_ring(s, fd, amount::all, until_ns);
+    is_late |= stands(s);
   }
   pay(f);
+  return !is_late;
 }
 
-flushed flush_ring(slot& s, int fd, amount how) {
+flushed flush_ring(slot& s, int fd, amount how, std::int64_t until_ns) {
   core::ring& r = ring_of(s.lease);
   bool is_end = how == amount::all_and_let_go || core::is_shut(r);
   if (!is_end) {
     unsigned const calls = r.calls.load();
     r.wants_all.store(1);
-    std::int64_t const until_ns = how == amount::soon ? now_ns() + soon_ns : for_ever_ns;
-    bool const is_done = await_written(r, s.holder, until_ns);
-    if (!is_done && note_late(s, r, until_ns)) return collect(s, r);
+    std::uint64_t const end = core::bytes_in(r);
+    auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
+    bool const is_done = await(r, s.holder, is_written, until_ns);
+    if (!is_done && note_late(s, until_ns)) return collect(s, r);
     is_end =
         !is_done || core::is_shut(r) || is_vain(s, calls - s.paused_at, core::few_strict_writes);
     s.paused_at = calls;

@@ -219,14 +219,21 @@ class worker {
       settle(i, word, lease_state::free);
     }
     if (k.fd < 0) {
-      // What waits there another house had, and the program writes it out.
-      bool const is_asked_only = !is_waiting(i) || ring_of(i).error.load() != 0;
-      if (state == lease_state::ended && is_asked_only) settle(i, word, lease_state::free);
+      if (state == lease_state::ended) settle_ended(i, word);
       return;
     }
     if (at.word.load() == k.word) return keep(i, is_ending, is_tick);
-    release(i);
-    if (state == lease_state::ended) settle(i, word, lease_state::broken);
+    release(i, word, state == lease_state::ended ? lease_state::broken : state);
+  }
+
+  /// Nothing of it is open here.
+  void settle_ended(unsigned i, std::uint64_t word) {
+    // Who was here before had released it, and died before he said so.
+    bool const was_ours = abi::with(word, lease_state::held) == book_.of[i].word;
+    // What waits there another house had, and the program writes it out.
+    bool const is_asked_only = !is_waiting(i) || ring_of(i).error.load() != 0;
+    if (was_ours || is_asked_only)
+      settle(i, word, was_ours ? lease_state::broken : lease_state::free);
   }
 
   /// The program may have ended it meanwhile; then it does not look at it again.
@@ -234,8 +241,9 @@ class worker {
     std::uint64_t seen = word;
     lease_state const says = is_granted ? lease_state::held : lease_state::refused;
     if (area_.board.of[i].word.compare_exchange_strong(seen, abi::with(word, says))) return tell(i);
-    if (is_granted) release(i);
-    settle(i, abi::with(word, lease_state::ended), lease_state::free);
+    std::uint64_t const ended = abi::with(word, lease_state::ended);
+    if (is_granted) return release(i, ended, lease_state::free);
+    settle(i, ended, lease_state::free);
   }
 
   bool may_still(std::uint32_t pid) const {
@@ -251,14 +259,10 @@ class worker {
     bool const is_due = is_due_now(i, at_once);
     bool const may_write = !is_due || has_died || may_still(abi::pid_of(k.word));
     if (has_died || is_ending || !may_write || fcntl(k.fd, F_GETLEASE) != F_WRLCK) {
-      release(i);
       if (has_died) ring_of(i).is_taken.store(0);  // who copied is dead, too
-      return settle(i, k.word, has_died ? lease_state::free : lease_state::broken);
+      return release(i, k.word, has_died ? lease_state::free : lease_state::broken);
     }
-    if (is_due && !write_out(i)) {
-      release(i);
-      return settle(i, k.word, lease_state::broken);
-    }
+    if (is_due && !write_out(i)) return release(i, k.word, lease_state::broken);
     if (is_due || at_once) tell(i);
   }
 
@@ -386,12 +390,14 @@ class worker {
       if (int const open = std::exchange(*fd, -1); open >= 0) close(open);
   }
 
-  void release(unsigned i) {
+  /// The file has all of it, and is the program's alone. The row, which was `word`, says `s`.
+  void release(unsigned i, std::uint64_t word, lease_state s) {
     kept_file& k = book_.of[i];
     core::shut(ring_of(i));
     if (ring_of(i).error.load() == 0) write_out(i);
     give_back(k);
     drop(k);
+    settle(i, word, s);
   }
 
   // --- the other process

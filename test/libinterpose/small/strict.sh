@@ -94,7 +94,7 @@ writing "$DIR" python3 "$SCRATCH/kibibytes.py" "$DIR/to" || fail "kibibytes.py: 
 
 # Nobody opens it: others see its size soon. A time that others set stays.
 cat >"$SCRATCH/turns.py" <<'P'
-import os, signal, sys
+import os, signal, sys, threading
 f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
 n = 0
 def much():
@@ -104,6 +104,11 @@ much()
 for line in sys.stdin:
     much()
     if "open" in line: os.close(os.open(sys.argv[1], os.O_RDONLY))  # waits for nobody who is dead
+    if "last" in line:
+        closing = threading.Thread(target=os.close, args=(f,))
+        closing.start()
+        while closing.is_alive():
+            if (size := os.stat(sys.argv[1]).st_size) != n: sys.exit(f"{size} bytes, wrote {n}")
     print(n, flush=True)
     if "die" in line: os.kill(os.getpid(), signal.SIGKILL)
 P
@@ -146,11 +151,12 @@ end_turns
 
 # One keeper is killed, again and again: the other one follows, and a third begins. Who opens the
 # file finds all.
-keepers() { # of our job, those that are alive
-  for p in $(pgrep -x sluice-writes); do
+of_job() { # NAME
+  for p in $(pgrep -x "$1"); do
     grep -qsF "$SCRATCH/run/jobs/$JOB/rings" "/proc/$p/maps" && echo "$p"
   done
 }
+keepers() { of_job sluice-writes; } # those that are alive
 JOB=killed
 begin_turns
 for round in 1 2 3 4 5 6; do
@@ -217,6 +223,44 @@ turn
 is_whole || fail "interrupted: $(wc -c <"$DIR/turned") bytes, told $(told)"
 [ "$(keepers)" = "$house" ] || fail "interrupted: $house, then $(keepers)"
 end_turns
+
+# One meets an error, and is killed before it has said so (its first close is of /proc): the program
+# is told.
+cat >"$SCRATCH/failing.py" <<'P'
+import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def much():
+    for _ in range(3000): os.write(f, b"12345678")
+much()
+try:
+    sys.stdin.readline()
+    much()
+    sys.stdin.readline()
+    os.close(f)
+    print("all is written")
+except OSError as e:
+    print(e.strerror)
+P
+JOB=failing
+exec 8<>"$SCRATCH/turn"
+writing "$DIR" python3 -u "$SCRATCH/failing.py" "$DIR/failing" <"$SCRATCH/turn" \
+  >"$SCRATCH/turns" 8>&- &
+job=$!
+until_true waits || fail 'nothing waits'
+until_true works || fail 'nobody works'
+victim=$(writer)
+strace -qq -o /dev/null -e trace=writev,close -e inject=writev:error=EIO \
+  -e inject=close:signal=SIGKILL:when=2 -p "$victim" &
+tracer=$!
+until_true is_traced || fail 'strace does not trace'
+echo >&8
+is_gone() { [ ! -e "/proc/$victim" ] || grep -q '^State:[[:space:]]*Z' "/proc/$victim/status"; }
+until_true is_gone || fail 'it is not killed'
+echo >&8
+exec 8>&-
+wait "$job"
+[ "$(cat "$SCRATCH/turns")" = 'Input/output error' ] || fail "failing: $(cat "$SCRATCH/turns")"
+wait "$tracer" 2>/dev/null
 
 # One that stops is ended by the other.
 JOB=stopped
@@ -316,15 +360,25 @@ fi
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   need fsfreeze
   cat >"$SCRATCH/frozen.py" <<'P'
-import os, sys, threading
-def write():
-    f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
-    while True: os.write(f, b"12345678")
-threading.Thread(target=write, daemon=True).start()
+import os, sys, threading, time
+written = [0] * 8
+def name(n): return f"{sys.argv[1]}.{n}"
+def write(n):
+    f = os.open(name(n), os.O_WRONLY | os.O_CREAT)
+    while True: written[n] += os.write(f, b"12345678")
+for n in range(8): threading.Thread(target=write, args=(n,), daemon=True).start()
+def ask():  # for its own file it waits
+    told, size = written[0], os.stat(name(0)).st_size
+    if size < told: os._exit(3)
+asking = threading.Thread(target=ask)
 for line in sys.stdin:
+    begun = time.monotonic()
     os.close(os.open(sys.argv[2], os.O_RDONLY))
     os.stat(sys.argv[2])
+    assert time.monotonic() - begun < 30  # for each of them five seconds would be 40
+    if not asking.ident: asking.start()
     print(0, flush=True)
+asking.join()
 P
   rmdir "$DIR/ext4"
   mount_disks ext4
@@ -344,6 +398,24 @@ P
   umount "$DIR/ext4" || fail 'the ext4 is still in use'
   unset JOB
 fi
+
+# One thread closes it, and waits for the keeper. Another one that asks for its size waits as well.
+JOB=closing
+begin_turns
+until_true two_serve || fail "$(keepers | wc -l) keepers"
+# shellcheck disable=SC2046
+kill -STOP $(keepers)
+turn
+program=$(of_job python3)
+echo last >&8
+both_wait() { # in futex, of x86-64 or aarch64
+  [ "$(cat /proc/"$program"/task/*/syscall 2>/dev/null | grep -Ec '^(202|98) ')" = 2 ]
+}
+until_true both_wait || fail 'nobody waits for the keeper'
+# shellcheck disable=SC2046
+kill -CONT $(keepers)
+end_turns
+unset JOB
 
 # Both are dead: the program does it itself.
 JOB=alone
