@@ -18,6 +18,7 @@
 #include "abi/order_slot.h"
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/process_mark.h"
 
 namespace sluice::journal {
 
@@ -184,10 +185,11 @@ void area::reclaim(std::uint64_t now_ns) {
       continue;
     // Whoever comes back to a slot that was taken from him finds another word, and goes alone.
     std::uint64_t const age_ns = now_ns - seen_[i].since_ns;
-    bool const is_gone = kill(static_cast<pid_t>(s.pid.load()), 0) != 0 && errno == ESRCH;
+    if (age_ns < forgotten_ns) continue;
+    bool const is_gone = has_process_ended(s.pid.load());
     // What is claimed and not posted says nothing yet of whose it is.
     bool const is_left = is_gone || is == state::claimed || is == state::abandoned;
-    if (age_ns < (is_left ? forgotten_ns : left_lying_ns)) continue;
+    if (!is_left && age_ns < left_lying_ns) continue;
     if (is == state::done && (s.kind.load() & abi::order_barrier) != 0) {
       // To be told, however long it takes until the program asks.
       if (!is_gone && s.result.load() > 0) continue;

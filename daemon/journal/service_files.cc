@@ -33,11 +33,10 @@ std::uint64_t modified_ns(struct stat const& st) {
 
 std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; }
 
-/// Where something is mounted, somebody has it.
+/// Where something is mounted, or cannot be looked at, somebody has it.
 bool is_free_name(logged_name const& n) {
   struct stat there = {};
-  int const error = stat_below(n.in->fd.get(), n.name.c_str(), there);
-  return error != 0 && error != EXDEV;
+  return stat_below(n.in->fd.get(), n.name.c_str(), there) == ENOENT;
 }
 
 /// It became larger, and nobody noted its last page: by a write past the page cache, say.
