@@ -34,15 +34,13 @@ void child::booted(time_ns now) {
 
 // Reports may have left after the memory was written, so the lend counts from now; unless nothing
 // was lent but by a machine that has booted since, and it knows until when. A lease is never longer
-// than what the memory says: a renewal only prolongs it. An end that no lend can have is of another
-// clock, such as that of a time namespace: then it is not known until when.
+// than what the memory says: a renewal only prolongs it.
 void child::remember(child_memory const& m, time_ns now) {
   lent_to_ = m.parent;
   obeyed_ = m.obeyed;
   least_incarnation_ = m.parent_incarnation;
-  bool const is_foreign = m.lend_until > now + longest_lend_ns;
-  lend_until_ = is_foreign ? now : m.lend_until;
-  if (m.parent != 0 || is_foreign) {
+  lend_until_ = m.lend_until;
+  if (m.parent != 0) {
     lend_until_ = std::max(lend_until_, now + time_.start_ns());
     started_ = now;
   }

@@ -55,9 +55,4 @@ constexpr timers timers_of(std::int64_t cycle_ns, std::int64_t lease_ns, unsigne
   return t;
 }
 
-/// No child lends for longer: of a policy with the longest cycle and lease
-/// (policy/control_read.cc), below two relays.
-inline constexpr std::int64_t longest_lend_ns =
-    timers_of(60'000'000'000, 600'000'000'000, 2).lend_ns();
-
 }  // namespace sluice::lease

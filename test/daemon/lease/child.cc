@@ -8,7 +8,6 @@
 #include "lease/parent.h"
 #include "lease/relay.h"
 #include "lib/lease_memory.h"
-#include "policy/policy.h"
 
 namespace lease = sluice::lease;
 using lease::rate;
@@ -215,40 +214,6 @@ TEST_CASE("a restarted daemon goes on where it was", "[lease]") {
   lease::report const r = d.make_report(a_parent, now);
   CHECK(r.supply[0].applied == lease::version{1, 2});
   CHECK(r.supply[0].held == 500);
-}
-
-TEST_CASE("a memory of another clock keeps no child from its escrow", "[lease]") {
-  time_ns const now = 1000 * ms;
-  for (std::uint64_t const parent : {std::uint64_t{0}, a_parent}) {
-    lease::child_memory m;
-    m.parent = parent;
-    m.lend_until = now + 86'400'000 * ms;  // of a day ahead
-    lease::child c = make_child();
-    c.remember(m, now);
-    CHECK(c.lent_until() == now + lease::timers{}.start_ns());
-    // The parent's M is not known yet: the first welcome says it.
-    lease::timers const slow = lease::timers_of(1000 * ms, 10'000 * ms, 1);
-    c.set_timers(slow);
-    CHECK(c.lent_until() == now + slow.lend_ns());
-    m.lend_until = now + lease::longest_lend_ns;
-    lease::child d = make_child();
-    d.remember(m, now);
-    CHECK(d.lent_until() == m.lend_until);
-  }
-}
-
-TEST_CASE("no policy makes a lend longer than the longest", "[lease]") {
-  auto const control = [](std::string const& times) {
-    std::string const target = R"({"s": {"path": "/s", "capacity": {"metadata": "1k/s"}}})";
-    return sluice::policy::parse_policy(
-               R"({"targets": )" + target + R"(, "control": {"nodes": "n1", )" + times + "}}", "p")
-        .control;
-  };
-  auto const most = control(R"("cycle": "1m", "lease": "10m")");
-  auto const t = lease::timers_of(most.cycle_ns, most.lease_ns, 0);
-  CHECK(t.start_ns() == lease::longest_lend_ns);
-  CHECK_THROWS(control(R"("lease": "601s")"));
-  CHECK_THROWS(control(R"("cycle": "61s", "lease": "10m")"));
 }
 
 TEST_CASE("a daemon that restarts before the wait after a boot is over waits on", "[lease]") {
