@@ -13,6 +13,7 @@
 #include "base/suggest.h"
 #include "local/request.h"
 #include "policy/change.h"
+#include "policy/class_limits.h"
 #include "policy/class_list.h"
 #include "policy/control.h"
 #include "policy/policy.h"
@@ -113,6 +114,7 @@ json policy_apply(role& r, local::peer const& who, json const& request) {
   std::string const text = local::text_of(request, "text");
   policy::site const next =
       policy::parse_policy(text, local::text_if(request, "name").value_or("policy"));
+  policy::check_targets(next, policy::as_written());
   policy::site const none = {};
   policy_view const in_force = r.policy();
   json answer = {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/on_stderr.h"
 #include "commands/cli/costs.h"
-#include "policy/background.h"
+#include "policy/class_limits.h"
 #include "policy/doubts.h"
 #include "policy/order.h"
 #include "policy/policy.h"
@@ -27,22 +27,18 @@ void warn_of(policy::compile_input const& input, policy::file_system const& file
 
 policy::compile_input gather(limit_options const& options, std::string const& no_daemon) {
   policy::compile_input input;
-  input.monitor = options.monitor;
   if (options.policy.empty() && !options.qos_class.empty())
     throw usage_error(fmt::format("--class {}: {}; --policy FILE would say what the class has",
                                   options.qos_class, no_daemon));
   if (!options.policy.empty()) {
     policy::site const site = policy::read_policy(options.policy);
-    input.targets = site.targets;
-    input.roles = site.roles;
     std::string const& qos_class =
         options.qos_class.empty() ? site.control.default_class : options.qos_class;
-    input.channels = policy::channels_of(site, qos_class);
-    input.backgrounds = policy::backgrounds_of(site, qos_class);
-    policy::add_background_channels(input.backgrounds, input.channels);
+    input = policy::input_of(site, qos_class);
     if (!options.quiet && options.limits.empty())
       warn(policy::doubts(site, options.policy, qos_class));
   }
+  input.monitor = options.monitor;
   for (auto const& text : options.orders) input.targets.push_back(policy::parse_order_target(text));
   for (auto const& text : options.small) policy::add_small(text, input);
   for (auto const& text : options.limits) input.channels.push_back(policy::parse_limit(text));

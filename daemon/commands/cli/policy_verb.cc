@@ -14,6 +14,7 @@
 #include "commands/cli/report.h"
 #include "policy/background.h"
 #include "policy/change.h"
+#include "policy/class_limits.h"
 #include "policy/control.h"
 #include "policy/cost_file.h"
 #include "policy/doubts.h"
@@ -165,6 +166,7 @@ json control_json(policy::control_settings const& c) {
 
 int policy_check(global_options const& global, std::string const& file) {
   site const s = policy::read_policy(file);
+  policy::check_classes(s, file, policy::as_found());
   json result = words(file, s);
   auto warnings = policy::warnings(s);
   for (auto& line : policy::cluster_warnings(s)) warnings.push_back(std::move(line));

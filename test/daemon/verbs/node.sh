@@ -112,6 +112,15 @@ $S policy get | diff - "$SCRATCH/new.json" || fail "policy get"
 echo '{"targets": 5}' >"$SCRATCH/bad.json"
 $S policy apply "$SCRATCH/bad.json" 2>"$SCRATCH/err" && fail 'a bad policy was applied'
 grep -q "^sluice: $SCRATCH/bad.json:1" "$SCRATCH/err" || fail "which file: $(cat "$SCRATCH/err")"
+python3 - "$SCRATCH/new.json" >"$SCRATCH/bad.json" <<'P' || fail "cannot make a bad policy"
+import json, sys
+site = json.load(open(sys.argv[1]))
+next(iter(site["targets"].values())).update({"order": "durable", "small": "strict"})
+print(json.dumps(site))
+P
+$S policy apply "$SCRATCH/bad.json" 2>"$SCRATCH/err" && fail 'a policy of no job was applied'
+grep -q "^sluice: $SCRATCH/bad.json:1.*has one of them" "$SCRATCH/err" ||
+  fail "small I/O with an order: $(cat "$SCRATCH/err")"
 by_hand() { grep 'changed by hand.*verb=policy-apply' "$SCRATCH/log"; }
 by_hand | grep -q "what=.*$SCRATCH/new.json" || fail "the log does not name the file: $(by_hand)"
 $S policy apply "$SCRATCH/new.json" | grep -q 'nothing changes' || fail "policy apply of the same"

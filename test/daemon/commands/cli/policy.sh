@@ -51,6 +51,38 @@ sed 's/"job"/"jobs"/' "$SCRATCH/order.json" >"$SCRATCH/bad.json"
 "$SLUICE" policy check "$SCRATCH/bad.json" 2>"$SCRATCH/err"
 [ $? = 2 ] && grep -q 'did you mean "job"' "$SCRATCH/err" || fail "stream: $(cat "$SCRATCH/err")"
 
+# A directory that gathers small writes has no order, nor what lies in it: `run` refuses both.
+for word in strict close-to-open; do
+  cat >"$SCRATCH/both.json" <<P
+{"targets": {"scratch": {"path": "$SCRATCH", "small": "$word"},
+             "deep": {"path": "$SCRATCH/new/deep", "order": "durable"}}}
+P
+  mkdir -p "$SCRATCH/new/deep"
+  "$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/both.json" -- true 2>"$SCRATCH/run.err"
+  [ $? = 2 ] || fail "run with both: $(cat "$SCRATCH/run.err")"
+  for there in yes no; do
+    "$SLUICE" policy check "$SCRATCH/both.json" >"$SCRATCH/out" 2>"$SCRATCH/err"
+    [ $? = 2 ] || fail "check of $word with an order: $(cat "$SCRATCH/out")"
+    cmp "$SCRATCH/run.err" "$SCRATCH/err" || fail "$word, there: $there: $(cat "$SCRATCH/err")"
+    rm -rf "$SCRATCH/new"
+  done
+done
+
+# What is refused of one class alone names the class.
+for most in 7 8; do
+  python3 -c '
+import json, sys
+opens = {"match": {"call": "open"}, "limit": "9/s"}
+channels = [{"name": f"c{i}"} | opens for i in range(int(sys.argv[1]))]
+print(json.dumps({"targets": {"scratch": {"path": sys.argv[2]}}, "channels": channels,
+  "classes": {"high": {}, "low": {"scratch": {"metadata": {"limit": "9/s"}}}}}))' \
+    $most "$SCRATCH" >"$SCRATCH/many$most.json"
+done
+"$SLUICE" policy check "$SCRATCH/many7.json" >/dev/null || fail "check of seven limits"
+"$SLUICE" policy check "$SCRATCH/many8.json" >/dev/null 2>"$SCRATCH/err"
+[ $? = 2 ] && grep -q "many8.json: class low: more than 8 limits apply" "$SCRATCH/err" ||
+  fail "a class with too many limits: $(cat "$SCRATCH/err")"
+
 # What README.md says of a class, of its name for a channel, and of `sluice set`.
 "$SLUICE" --run-dir "$SCRATCH/run" run --policy "$SCRATCH/site.json" --class bronze --job hydro \
   -- sleep 60 &
