@@ -22,6 +22,7 @@
 #include "segment/counted.h"
 #include "segment/role_look.h"
 #include "segment/run_dir.h"
+#include "segment/small_look.h"
 #include "segment/sums.h"
 
 namespace sluice::node {
@@ -68,8 +69,9 @@ ordered result_of(job const& j, result_terms const& told, std::string const& run
   std::int64_t const now_s = std::time(nullptr);
   ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
   out["elapsed_s"] = static_cast<double>(now_s - terms.since_unix_s);
-  out.update(segment::counted_json(j.memory(), j.processes));
   std::string const segment = segment::segment_path(run_dir, j.folder);
+  out.update(segment::counted_json(j.memory(), j.processes,
+                                   segment::small_targets_of(j.memory(), segment, j.record.uid)));
   if (ordered roles = segment::roles_json(segment, j.record.uid); !roles.is_null())
     out["roles"] = std::move(roles);
   out["timeline"] = {

@@ -9,6 +9,8 @@
 #include "node/clock.h"
 #include "node/job_limits.h"
 #include "node/own_verbs.h"
+#include "segment/run_dir.h"
+#include "segment/small_look.h"
 #include "verbs/serve.h"
 
 namespace sluice::node {
@@ -116,6 +118,10 @@ verbs::job_details node_role::details_of(std::size_t number) const {
 }
 
 void node_role::add_to_explain(std::size_t number, json& answer) const {
+  job const& j = at(number);
+  std::string const segment = segment::segment_path(s_.config.run_dir, j.folder);
+  if (auto small = segment::small_json(j.memory(), segment, j.record.uid); !small.is_null())
+    answer["small"] = std::move(small);
   if (json rows = s_.held_back.rows(at(number)); !rows.is_null())
     answer["background"] = std::move(rows);
   if (json rows = s_.promised.rows(at(number)); !rows.is_null()) {

@@ -38,20 +38,25 @@ struct after_compiled {
   std::uint32_t targets = 0;  // bit t: target t
 };
 
-struct compiled {
+/// Which targets have what of small I/O. Bit t: target t, nested ones too; bit 0: files of no
+/// target.
+struct small_targets {
+  std::uint32_t hinted_targets = 0;
+  std::uint32_t gathered_targets = 0;  // "close-to-open"
+  std::uint32_t buffered_targets = 0;  // "reads"
+  std::uint32_t strict_targets = 0;
+};
+
+struct compiled : small_targets {
   std::unique_ptr<core::ruleset> rules;
   std::vector<core::curve_settings> curves;  // one per channel
   std::uint64_t hash = 0;                    // equal for equal limits
   std::uint32_t durable_targets = 0;         // bit t: target t, with those nested in it
   std::uint32_t ordered_targets = 0;         // those of them whose nearest order says so
   std::uint32_t job_streams = 0, thread_streams = 0, path_streams = 0;  // of the durable ones
-  std::uint32_t hinted_targets = 0;  // bit t, nested ones too; bit 0: files of no target
   std::vector<after_compiled> after;
   std::unique_ptr<core::role_table> roles;    // null: none
   std::vector<background_terms> backgrounds;  // as they were given
-  std::uint32_t gathered_targets = 0;         // as hinted_targets, of "close-to-open"
-  std::uint32_t buffered_targets = 0;         // as hinted_targets, of "reads"
-  std::uint32_t strict_targets = 0;           // as hinted_targets, of "strict"
 };
 
 struct compile_input {

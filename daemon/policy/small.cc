@@ -27,6 +27,13 @@ small_word const& find_word(std::string_view word, std::string const& where) {
 
 }  // namespace
 
+std::vector<std::string_view> modes_of(small_targets const& small, unsigned t) {
+  std::vector<std::string_view> out;
+  for (small_word const& w : small_words)
+    if ((small.*w.targets >> t & 1) != 0) out.push_back(w.word);
+  return out;
+}
+
 void parse_small(std::string_view word, std::string const& where, target_spec& target) {
   target.*find_word(word, where).sets = true;
 }

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "policy/compile.h"
 #include "policy/target.h"
@@ -16,17 +17,25 @@ struct small_word {
   bool target_spec::*sets;
   bool users_may;          // say it with --small
   std::string_view means;  // after "on TARGET"
+  std::uint32_t small_targets::*targets;
 };
 inline constexpr small_word small_words[] = {
     {"hints", &target_spec::hints, true,
-     "the kernel is told what small unaligned writes and strided reads need"},
+     "the kernel is told what small unaligned writes and strided reads need",
+     &small_targets::hinted_targets},
     {"reads", &target_spec::buffers, true,
-     "small reads are answered from memory while nobody has the file open for writing"},
+     "small reads are answered from memory while nobody has the file open for writing",
+     &small_targets::buffered_targets},
     {"strict", &target_spec::is_strict, true,
-     "small writes wait for a few milliseconds; whoever opens the file finds them"},
+     "small writes wait for a few milliseconds; whoever opens the file finds them",
+     &small_targets::strict_targets},
     {"close-to-open", &target_spec::gathers, false,
      "small writes are gathered: others see them at close, fsync and lock; a killed program "
-     "loses what waits"}};
+     "loses what waits",
+     &small_targets::gathered_targets}};
+
+/// Words of what target `t` has.
+std::vector<std::string_view> modes_of(small_targets const& small, unsigned t);
 
 /// Sets what a word of these means in the target. Throws a usage error that begins with `where` for
 /// anything else.

@@ -10,6 +10,7 @@
 #include "core/token_bucket.h"
 #include "policy/limit.h"
 #include "segment/mapping.h"
+#include "segment/small_look.h"
 #include "segment/sums.h"
 
 namespace sluice::segment {
@@ -133,30 +134,6 @@ json passthrough_json(foreign<abi::segment> const& s) {
   return rows;
 }
 
-json hints_json(foreign<abi::segment> const& s) {
-  json out;
-#define HINT(name) \
-  out[#name] = s.hint[static_cast<unsigned>(abi::hint::name)].load(std::memory_order_relaxed);
-#include "small.def"
-  return out;
-}
-
-json gathered_json(foreign<abi::segment> const& s) {
-  json out;
-#define GATHER(name) \
-  out[#name] = s.gather[static_cast<unsigned>(abi::gather::name)].load(std::memory_order_relaxed);
-#include "small.def"
-  return out;
-}
-
-json buffered_json(foreign<abi::segment> const& s) {
-  json out;
-#define BUFFER(name) \
-  out[#name] = s.buffer[static_cast<unsigned>(abi::buffer::name)].load(std::memory_order_relaxed);
-#include "small.def"
-  return out;
-}
-
 }  // namespace
 
 core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel) {
@@ -173,7 +150,8 @@ std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel, std::int
   return core::rate_at(as_shared(s.bucket[channel]), now_ns);
 }
 
-nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t running) {
+nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t running,
+                                    policy::small_targets const& targets) {
   sums const all = sum(s);
   json out;
   out["processes"] = {{"attached", s.head.attached_total.load(std::memory_order_relaxed)},
@@ -190,9 +168,7 @@ nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t 
   }
   out["calls"] = calls_json(all);
   out["passthrough"] = passthrough_json(s);
-  if (s.head.hinted_targets != 0) out["hints"] = hints_json(s);
-  if (abi::may_gather(s)) out["gathered"] = gathered_json(s);
-  if (s.reads.head.targets != 0) out["buffered"] = buffered_json(s);
+  if (json const small = counted_small(s, targets); !small.is_null()) out.update(small);
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "abi/segment.h"
 #include "base/foreign.h"
+#include "policy/compile.h"
 
 namespace sluice::segment {
 
@@ -17,8 +18,10 @@ core::histogram_counts waits_of(foreign<abi::segment> const& s, unsigned channel
 std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel);
 std::uint64_t rate_of(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns);
 
-/// {"processes", "channels", "calls", "passthrough"}; without channels when the ruleset is none.
-/// `running`: how many processes are alive, which the caller knows.
-nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t running);
+/// {"processes", "channels", "calls", "passthrough"}, and what came of small I/O; without channels
+/// when the ruleset is none. `running`: how many processes are alive, which the caller knows, as
+/// he knows the targets of small I/O (small_look.h).
+nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t running,
+                                    policy::small_targets const& targets);
 
 }  // namespace sluice::segment

@@ -47,15 +47,18 @@ struct ring_area {
 
 static_assert(std::is_standard_layout_v<ring_area>);
 
-/// Null when this is an area of our layout; else what is wrong.
-inline char const* refuse_reason(ring_area const& a, std::uint64_t bytes) {
+/// Null when the area of so many bytes, of which this is the head, has our layout; else what is
+/// wrong.
+inline char const* refuse_rings(ring_header const& h, std::uint64_t bytes) {
   if (bytes < sizeof(ring_area)) return "too short";
-  if (a.head.magic_word.load(std::memory_order_acquire) != rings_magic)
-    return "not an area of rings";
-  if (a.head.layout != rings_layout_version) return "another layout version";
-  if (a.head.total_bytes != sizeof(ring_area)) return "another size";
-  if (a.head.ring_bytes != sizeof(core::ring)) return "other record sizes";
+  if (h.magic_word.load(std::memory_order_acquire) != rings_magic) return "not an area of rings";
+  if (h.layout != rings_layout_version) return "another layout version";
+  if (h.total_bytes != sizeof(ring_area)) return "another size";
+  if (h.ring_bytes != sizeof(core::ring)) return "other record sizes";
   return nullptr;
+}
+inline char const* refuse_reason(ring_area const& a, std::uint64_t bytes) {
+  return bytes < sizeof(ring_area) ? "too short" : refuse_rings(a.head, bytes);
 }
 
 }  // namespace sluice::abi

@@ -29,10 +29,12 @@
 #include "commands/cli/options.h"
 #include "commands/cli/program.h"
 #include "commands/cli/report.h"
+#include "commands/cli/small_rows.h"
 #include "policy/compile.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
+#include "segment/small_look.h"
 
 namespace sluice::cli {
 
@@ -132,6 +134,8 @@ json explain_call(policy::compiled const& limits, std::string const& call,
               {"mounted_at", q.mounted_at.empty() ? json(nullptr) : json(q.mounted_at)},
               {"never", q.never.empty() ? json(nullptr) : json(q.never)},
               {"rules", json::array()}};
+  if (json row = segment::small_row(rules, limits, q.target); !row.is_null() && q.never.empty())
+    out["small"] = {{"targets", {std::move(row)}}};
   for (unsigned r = 0; r < rules.rule_count; ++r) {
     std::string const no = q.never.empty() ? why_not(rules, r, q) : q.never;
     core::rule_row const& rule = rules.rule[r];
@@ -164,6 +168,7 @@ void print_call(json const& e) {
     if (!applies && e["never"].is_null()) fmt::print(": {}", rule["why_not"].get<std::string>());
     fmt::print("\n");
   }
+  fmt::print("{}", small_lines(e));
   bool const has_daemon = e.contains("daemon");
   if (place == 0) fmt::print("  no limit{} applies\n", has_daemon ? " of this command line" : "");
   if (has_daemon)
@@ -233,7 +238,11 @@ std::optional<json> explain_process(global_options const& global, std::uint32_t 
     try {
       auto const s = segment::mapping::open(path, owner);
       for (auto const& process : segment::live_processes(*s, owner))
-        if (process.pid == pid) return explain_in_job(*s, process);
+        if (process.pid == pid) {
+          json out = explain_in_job(*s, process);
+          put_small(out, *s, path, owner);
+          return out;
+        }
     } catch (error const&) {
       continue;  // it has just ended, is not there, or not ours to read
     }
@@ -254,6 +263,7 @@ void print_process(json const& e) {
                w["due_ns"].is_null() ? std::string("until it is resumed or set")
                                      : "due in " + time_words(w["due_ns"]));
   if (e["waiting"].empty()) fmt::print("  no thread waits for a limit\n");
+  fmt::print("{}", small_lines(e));
 }
 
 int no_job(std::uint32_t pid) {
@@ -286,6 +296,7 @@ int explain_own_job(global_options const& global, std::string const& name) {
   json out = {{"job", name}, {"processes", json::array()}};
   for (auto const& process : segment::live_processes(*job.segment, job.owner))
     out["processes"].push_back(explain_in_job(*job.segment, process));
+  put_small(out, job);
   put_roles(out, segment::segment_path(job.run_dir, job.name), job.owner);
   put_background(out, segment::segment_path(job.run_dir, job.name), job.owner);
   if (global.json) {
@@ -293,7 +304,7 @@ int explain_own_job(global_options const& global, std::string const& name) {
     return 0;
   }
   fmt::print("job {} runs without a daemon\n", name);
-  fmt::print("{}{}", roles_table(out), background_lines(out));
+  fmt::print("{}{}{}", small_lines(out), roles_table(out), background_lines(out));
   for (auto const& process : out["processes"]) print_process(process);
   return 0;
 }

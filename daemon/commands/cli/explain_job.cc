@@ -12,6 +12,7 @@
 #include "commands/cli/job.h"
 #include "commands/cli/picture.h"
 #include "commands/cli/report.h"
+#include "commands/cli/small_rows.h"
 #include "policy/resource.h"
 #include "segment/run_dir.h"
 
@@ -31,8 +32,10 @@ void print_stream(stream_row const& s) {
 int explain_by_daemon(global_options const& global, daemon_at const& daemon,
                       std::string const& job) {
   json answer = json(ask(daemon, {{"verb", "explain"}, {"job", job}}));
-  if (auto const own = find_readable_job(global, job))
+  if (auto const own = find_readable_job(global, job)) {
+    put_small(answer, *own);
     put_roles(answer, segment::segment_path(own->run_dir, own->name), own->owner);
+  }
   if (global.json) {
     fmt::print("{}", dump(answer));
     return 0;
@@ -43,7 +46,7 @@ int explain_by_daemon(global_options const& global, daemon_at const& daemon,
   if (auto const lines = answer.find("lines"); lines != answer.end() && lines->is_array())
     for (auto const& line : *lines)
       if (line.is_string()) fmt::print("  {}\n", printable(line.get<std::string>()));
-  fmt::print("{}{}", roles_table(answer), background_lines(answer));
+  fmt::print("{}{}{}", small_lines(answer), roles_table(answer), background_lines(answer));
   if (streams.front().supply.empty()) return 0;
   fmt::print("  {:<20} {:>10} {:>10} {:>10} {:>8} {:>7}\n", "supply", "demand", "grant", "served",
              "waiting", "blocked");

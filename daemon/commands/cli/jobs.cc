@@ -11,9 +11,11 @@
 #include "base/on_stderr.h"
 #include "base/quantity.h"
 #include "commands/cli/daemon.h"
+#include "commands/cli/job.h"
 #include "commands/cli/job_source.h"
 #include "commands/cli/picture.h"
 #include "commands/cli/report.h"
+#include "commands/cli/small_rows.h"
 #include "policy/limit.h"
 #include "policy/resource.h"
 #include "segment/jobs.h"
@@ -39,6 +41,7 @@ json own_row(std::string const& run_dir, std::string const& name) {
       row["limits"].push_back({{"name", core::view(*rules, rules->channel[i].name)},
                                {"rate", policy::rate_text(unit, rate_of(*s, i))}});
     }
+    put_small(row, *s, segment::segment_path(run_dir, name), geteuid());
   } catch (error const& e) {
     row["error"] = e.what();
   }
@@ -56,11 +59,11 @@ void print_own(json const& row) {
   fmt::print("{:<24} {:>6} {:>9} {:>5}{}\n", row["job"].get<std::string>(),
              row["live"].get<bool>() ? "live" : "ended",
              fmt::format("{:.0f} s", row["age_s"].get<double>()),
-             row["processes"].get<std::uint64_t>(), limits);
+             row["processes"].get<std::uint64_t>(), limits + small_words(row));
 }
 
 /// What of a job no policy reaches, for the end of its line.
-std::string not_governed(nlohmann::json const& job) {
+std::string not_governed(json const& job) {
   auto const at = job.find("not_governed");
   if (at == job.end() || !at->is_array() || at->empty()) return {};
   std::string names;
@@ -69,11 +72,22 @@ std::string not_governed(nlohmann::json const& job) {
   return fmt::format("  not governed:{} (started before the policy)", names);
 }
 
-void print_daemons(nlohmann::json const& rows) {
+/// Of the daemon's jobs, those whose files we may read.
+void add_small(global_options const& global, json& rows) {
+  for (json& row : rows) try {
+      std::string const name = row.value("job", "");
+      std::string const whose = row.contains("uid") ? row["uid"].dump() + "@" + name : name;
+      if (auto const job = find_readable_job(global, whose)) put_small(row, *job);
+    } catch (std::exception const&) {
+      continue;  // a name that no job on this node can have
+    }
+}
+
+void print_daemons(json const& rows) {
   fmt::print("{:<24} {:<10} {:<8} {:<8} {:>5} {:>5} {:>4}  served of grant\n", "job", "user",
              "class", "state", "nodes", "procs", "esc");
   for (auto const& job : rows) {
-    auto const streams = read_job(job);
+    auto const streams = read_job(nlohmann::json(job));
     stream_row const& first = streams.front();
     std::string amounts;
     for (auto const& s : streams)
@@ -83,7 +97,7 @@ void print_daemons(nlohmann::json const& rows) {
                                rate_words(s.grant, policy::unit_of_supply(s.supply)));
     fmt::print("{:<24} {:<10} {:<8} {:<8} {:>5} {:>5} {:>4}{}\n", first.job, first.user,
                first.qos_class, first.state, first.nodes, first.processes, first.escaped,
-               amounts + not_governed(job));
+               amounts + not_governed(job) + small_words(job));
   }
 }
 
@@ -95,14 +109,14 @@ int jobs_verb(global_options const& global) {
   nlohmann::json theirs = nlohmann::json::array();
   if (search.found) theirs = ask_all(*search.found, {{"verb", "jobs"}}, "jobs")["jobs"];
   auto const known = folders_of(theirs);
+  json rows = json(theirs);
+  add_small(global, rows);
   std::string const run_dir = search.found ? own_run_dir_if_there(global) : own_run_dir(global);
   json own = json::array();
   if (!run_dir.empty())
     for (auto const& name : segment::list_jobs(run_dir))
       if (known.count(name) == 0) own.push_back(own_row(run_dir, name));
   if (global.json) {
-    json rows = json::array();
-    for (auto const& job : theirs) rows.push_back(json(job));
     for (auto& row : rows) row["live"] = true;
     rows.insert(rows.end(), own.begin(), own.end());
     fmt::print("{}", dump(rows));
@@ -111,7 +125,7 @@ int jobs_verb(global_options const& global) {
   if (theirs.empty() && own.empty())
     on_stderr("sluice: no jobs {}\n",
               search.found ? "at " + search.found->socket : "in " + run_dir);
-  if (!theirs.empty()) print_daemons(theirs);
+  if (!theirs.empty()) print_daemons(rows);
   if (!own.empty())
     fmt::print("{}{:<24} {:>6} {:>9} {:>5}  limits\n", theirs.empty() ? "" : "\n", "job", "state",
                "age", "procs");

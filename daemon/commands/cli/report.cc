@@ -16,6 +16,7 @@
 #include "commands/cli/epoch_look.h"
 #include "commands/cli/hold_back.h"
 #include "commands/cli/paths.h"
+#include "commands/cli/small_rows.h"
 #include "policy/limit.h"
 #include "policy/requests.h"
 #include "segment/counted.h"
@@ -23,6 +24,7 @@
 #include "segment/mapping.h"
 #include "segment/role_look.h"
 #include "segment/run_dir.h"
+#include "segment/small_look.h"
 
 namespace sluice::cli {
 
@@ -118,7 +120,9 @@ json report_json(foreign<abi::segment> const& s, run_facts const& facts) {
     report["exit"] = facts.end->signal != 0 ? json{{"signal", facts.end->signal}}
                                             : json{{"code", facts.end->code}};
   report["elapsed_s"] = facts.elapsed_s;
-  report.update(segment::counted_json(s, segment::live_processes(s, facts.owner).size()));
+  report.update(
+      segment::counted_json(s, segment::live_processes(s, facts.owner).size(),
+                            segment::small_targets_of(s, facts.segment_path, facts.owner)));
   return report;
 }
 
@@ -224,60 +228,6 @@ std::string measured_rate(double per_s, std::string const& unit) {
   return fmt::format("{}{}/s", n, unit == "vops" ? " VOP" : "");
 }
 
-/// What hints to the kernel came to.
-std::string hints_line(json const& report) {
-  auto const hints = report.find("hints");
-  if (hints == report.end()) return {};
-  std::string out = fmt::format("  hints: {} read ahead in {} requests",
-                                size_words((*hints)["advised_bytes"]), (*hints)["advised"].dump());
-  if (auto const& n = (*hints)["cached"]; n != 0)
-    out += fmt::format("; {} with nothing to read", n.dump());
-  if (auto const& n = (*hints)["unpaid"]; n != 0)
-    out += fmt::format("; {} left out, as the limit had nothing to spare", n.dump());
-  return out + "\n";
-}
-
-/// Of the counts that are not 0: "; N times …".
-std::string times_of(json const& counts,
-                     std::initializer_list<std::pair<char const*, char const*>> words) {
-  std::string out;
-  for (auto const& [key, means] : words)
-    if (auto const n = counts.find(key); n != counts.end() && *n != 0)
-      out += fmt::format("; {} times {}", n->dump(), means);
-  return out;
-}
-
-/// What came of gathering small writes, and why no more were.
-std::string gathered_line(json const& report) {
-  auto const found = report.find("gathered");
-  if (found == report.end()) return {};
-  json const& g = *found;
-  std::string out = fmt::format("  gathered: {} small writes, {} in {} to the kernel",
-                                g["writes"].dump(), size_words(g["bytes"]), g["flushes"].dump());
-  if (g["failures"] != 0) out += fmt::format("; {} could not be written out", g["failures"].dump());
-  return out +
-         times_of(g, {{"breaks", "somebody opened a strict file"},
-                      {"refused_shared", "not, as others may share the file"},
-                      {"refused_kind", "not, for how the file was opened"},
-                      {"refused_lease", "not, as nobody could hold a lease"}}) +
-         "\n";
-}
-
-/// What came of answering small reads from memory, and why no more were.
-std::string buffered_line(json const& report) {
-  auto const found = report.find("buffered");
-  if (found == report.end()) return {};
-  json const& b = *found;
-  std::string out = fmt::format("  buffered: {} small reads, from {} that {} reads brought",
-                                b["reads"].dump(), size_words(b["bytes"]), b["fills"].dump());
-  return out +
-         times_of(b, {{"breaks", "somebody opened the file for writing"},
-                      {"refused_shared", "not, as others may share the file"},
-                      {"refused_kind", "not, for how the file was opened"},
-                      {"refused_lease", "not, as nobody could hold a lease"}}) +
-         "\n";
-}
-
 struct count_words {
   abi::order_count what;
   char const* words;
@@ -337,7 +287,7 @@ std::string report_table(json const& report) {
   for (auto const& row : report["passthrough"])
     out += fmt::format("  not limited: {} calls ({})\n", row["calls"].get<std::uint64_t>(),
                        row["reason"].get<std::string>());
-  out += hints_line(report) + gathered_line(report) + buffered_line(report) + paths_table(report);
+  out += counted_small_lines(report) + paths_table(report);
   out += order_lines(report) + after_line(report);
   if (report["processes"]["attached"] == 0)
     out += "  no process could be limited: see `sluice doctor`\n";

@@ -24,6 +24,7 @@ struct run_facts {
   std::optional<ending> end;
   double elapsed_s = 0;
   std::int64_t owner = any_owner;  // whose processes the job has
+  std::string segment_path = {};
 };
 
 json report_json(foreign<abi::segment> const& s, run_facts const& facts);

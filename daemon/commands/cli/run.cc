@@ -177,6 +177,7 @@ int run_and_report(membership const& m, std::optional<segment::mapping> const& s
   std::int64_t const begin_ns = steady_ns();
   run_facts facts;
   facts.command = options.command;
+  facts.segment_path = m.segment;
   double const start_unix_s = precise_unix_s();
   std::optional<sampler> samples;
   std::optional<recorder> record;

@@ -34,9 +34,10 @@ json look(open_job const& job) {
   run_facts facts;
   facts.elapsed_s = age_s(*job.segment);
   facts.owner = job.owner;
+  facts.segment_path = segment::segment_path(job.run_dir, job.name);
   json report = report_json(*job.segment, facts);
-  put_roles(report, segment::segment_path(job.run_dir, job.name), job.owner);
-  put_background(report, segment::segment_path(job.run_dir, job.name), job.owner);
+  put_roles(report, facts.segment_path, job.owner);
+  put_background(report, facts.segment_path, job.owner);
   return report;
 }
 

@@ -82,6 +82,12 @@ good explain --job hydro
 says 'QoS class gold'
 says 'weight 4 of 5'
 says 'metadata@scratch .*unbounded .*20k/s'
+# What it says of small I/O may be of another version, or nonsense.
+answer explain '{"job": "hydro", "small": {"targets": [{"target": "/a\u001b[2J", "modes": ["odd"]},
+  7, {"modes": 5}], "gathered": {"writes": "x", "flushes": -1}, "buffered": [1], "hints": 3}}'
+good explain --job hydro
+says '  small I/O: odd in /a?\[2J$'
+says '  gathered: 0 small writes, 0 B in 0 to the kernel$'
 bad 2 'wanted one of PID, CALL PATH and --job' explain
 
 echo '{"targets": {}}' >"$SCRATCH/p.json"

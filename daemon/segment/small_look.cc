@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/small_look.h"
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "abi/ring_area.h"
+#include "base/error.h"
+#include "base/foreign_file.h"
+#include "segment/mapping.h"
+#include "segment/run_dir.h"
+
+namespace sluice::segment {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// In a segment that was scribbled over each path could be as long as any, and an answer has bounds.
+constexpr std::size_t most_text_bytes = 8 << 10;
+
+template <class Part>
+bool read_at(int fd, std::size_t at, Part& to) {
+  return pread(fd, static_cast<void*>(&to), sizeof to, static_cast<off_t>(at)) ==
+         ssize_t{sizeof to};
+}
+
+/// Of an area that is damaged, none are known.
+std::uint32_t strict_targets_of(std::string const& segment_path, std::int64_t owner) {
+  auto const file = open_foreign(rings_path(segment_path), O_RDONLY, owner);
+  abi::ring_header head = {};
+  abi::lease_head board = {};
+  if (!file || !read_at(file.fd.get(), offsetof(abi::ring_area, head), head)) return 0;
+  if (abi::refuse_rings(head, static_cast<std::uint64_t>(file.st.st_size)) != nullptr) return 0;
+  return read_at(file.fd.get(), offsetof(abi::ring_area, board), board) ? board.targets : 0;
+}
+
+json hints_json(foreign<abi::segment> const& s) {
+  json out;
+#define HINT(name) \
+  out[#name] = s.hint[static_cast<unsigned>(abi::hint::name)].load(std::memory_order_relaxed);
+#include "small.def"
+  return out;
+}
+
+json gathered_json(foreign<abi::segment> const& s) {
+  json out;
+#define GATHER(name) \
+  out[#name] = s.gather[static_cast<unsigned>(abi::gather::name)].load(std::memory_order_relaxed);
+#include "small.def"
+  return out;
+}
+
+json buffered_json(foreign<abi::segment> const& s) {
+  json out;
+#define BUFFER(name) \
+  out[#name] = s.buffer[static_cast<unsigned>(abi::buffer::name)].load(std::memory_order_relaxed);
+#include "small.def"
+  return out;
+}
+
+json rows_of(foreign<abi::segment> const& s, policy::small_targets const& targets) {
+  json rows = json::array();
+  try {
+    auto const rules = shown_rules_of(s);
+    std::size_t text_bytes = 0;
+    for (unsigned t = 0; t < rules->target_count && text_bytes < most_text_bytes; ++t) {
+      text_bytes += rules->target[t].path.length;
+      if (json row = small_row(*rules, targets, t); !row.is_null()) rows.push_back(std::move(row));
+    }
+  } catch (error const&) {
+    // Scribbled over: nobody knows what its targets are.
+  }
+  return rows;
+}
+
+}  // namespace
+
+policy::small_targets small_targets_of(foreign<abi::segment> const& s,
+                                       std::string const& segment_path, std::int64_t owner) {
+  policy::small_targets out;
+  out.hinted_targets = s.head.hinted_targets;
+  out.gathered_targets = s.head.gathered_targets;
+  out.buffered_targets = s.reads.head.targets;
+  if ((s.head.areas.load() & abi::rings_beside) != 0)
+    out.strict_targets = strict_targets_of(segment_path, owner);
+  return out;
+}
+
+json counted_small(foreign<abi::segment> const& s, policy::small_targets const& targets) {
+  json out;
+  if (targets.hinted_targets != 0) out["hints"] = hints_json(s);
+  if (abi::may_gather(s)) out["gathered"] = gathered_json(s);
+  if (targets.buffered_targets != 0) out["buffered"] = buffered_json(s);
+  return out;
+}
+
+json small_row(core::ruleset const& rules, policy::small_targets const& targets, unsigned t) {
+  auto const modes = policy::modes_of(targets, t);
+  if (modes.empty()) return nullptr;
+  return {{"target", t == 0 ? json(nullptr) : json(core::view(rules, rules.target[t].path))},
+          {"modes", modes}};
+}
+
+json small_json(foreign<abi::segment> const& s, std::string const& segment_path,
+                std::int64_t owner) {
+  policy::small_targets const targets = small_targets_of(s, segment_path, owner);
+  json const counted = counted_small(s, targets);
+  if (counted.is_null()) return nullptr;
+  json out = {{"targets", rows_of(s, targets)}};
+  out.update(counted);
+  return out;
+}
+
+}  // namespace sluice::segment

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small I/O of a job: for which targets it has what, and what came of it (small.def). The only
+// writer of these parts of the result file, and of "small" of a job that runs.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "abi/segment.h"
+#include "base/foreign.h"
+#include "policy/small.h"
+
+namespace sluice::segment {
+
+/// Of the job whose segment this is, at that path. Its rings are a file of `owner` (or any_owner),
+/// which is read once.
+policy::small_targets small_targets_of(foreign<abi::segment> const& s,
+                                       std::string const& segment_path, std::int64_t owner);
+
+/// {"hints", "gathered", "buffered"}: each where a target has it; null without any.
+nlohmann::ordered_json counted_small(foreign<abi::segment> const& s,
+                                     policy::small_targets const& targets);
+
+/// {"targets": [{"target", "modes"}]} with what counted_small() says; null where no target has any.
+nlohmann::ordered_json small_json(foreign<abi::segment> const& s, std::string const& segment_path,
+                                  std::int64_t owner);
+
+/// A row of "targets", for target `t` of the ruleset; null where it has nothing of small I/O.
+nlohmann::ordered_json small_row(core::ruleset const& rules, policy::small_targets const& targets,
+                                 unsigned t);
+
+}  // namespace sluice::segment
