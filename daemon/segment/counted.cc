@@ -168,7 +168,8 @@ nlohmann::ordered_json counted_json(foreign<abi::segment> const& s, std::size_t 
   }
   out["calls"] = calls_json(all);
   out["passthrough"] = passthrough_json(s);
-  if (json const small = counted_small(s, targets); !small.is_null()) out.update(small);
+  if (json const small = counted_small(s, targets, running != 0); !small.is_null())
+    out.update(small);
   return out;
 }
 

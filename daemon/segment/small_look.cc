@@ -3,14 +3,19 @@
 
 #include <unistd.h>
 
+#include <bit>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "abi/ring_area.h"
 #include "base/error.h"
 #include "base/foreign_file.h"
+#include "calls.h"
+#include "segment/jobs.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
+#include "segment/small_why.h"
+#include "segment/sums.h"
 
 namespace sluice::segment {
 
@@ -61,6 +66,48 @@ json buffered_json(foreign<abi::segment> const& s) {
   return out;
 }
 
+bool is_reached(foreign<abi::segment> const& s) {
+  return s.head.attached_total.load(std::memory_order_relaxed) != 0;
+}
+
+/// Calls of that kind, as the stages counted them.
+small_calls calls_of(foreign<abi::segment> const& s, core::op op, std::uint32_t targets,
+                     small_habit const& habit) {
+  small_calls out;
+  sums const all = sum(s);
+  for (unsigned i = 0; i < call_count && i < all.call.size(); ++i) {
+    if (call_table[i].op != op) continue;
+    bool const is_own = call_table[i].name == habit.call || call(i) == call::__read_chk;
+    (is_own ? out.own : out.others) += all.call[i].calls;
+  }
+  // Some of the step of the largest small ones are larger.
+  auto const last_small = static_cast<unsigned>(std::bit_width(habit.most_bytes));
+  for (unsigned t = 0; t < core::max_targets; ++t)
+    for (unsigned i = 0; i < abi::size_steps && (targets >> t & 1) != 0; ++i) {
+      auto const& steps = op == core::op::read ? s.size[t].read : s.size[t].written;
+      std::uint64_t const n = steps[i].load(std::memory_order_relaxed);
+      out.timed += n;
+      if (i <= last_small) out.timed_and_small += n;
+    }
+  return out;
+}
+
+json with_why(json counted, char const* taken, foreign<abi::segment> const& s, bool is_running,
+              core::op op, std::uint32_t targets, small_habit const& habit) {
+  if (counted[taken] != 0) return counted;
+  small_calls calls = calls_of(s, op, targets, habit);
+  calls.is_reached = is_reached(s);
+  calls.is_running = is_running;
+  counted["why_none"] = why_none(counted, habit, calls);
+  return counted;
+}
+
+json hints_with_why(foreign<abi::segment> const& s) {
+  json out = hints_json(s);
+  if (out["advised"] == 0) out["why_none"] = why_no_hints(out, is_reached(s));
+  return out;
+}
+
 json rows_of(foreign<abi::segment> const& s, policy::small_targets const& targets) {
   json rows = json::array();
   try {
@@ -89,11 +136,19 @@ policy::small_targets small_targets_of(foreign<abi::segment> const& s,
   return out;
 }
 
-json counted_small(foreign<abi::segment> const& s, policy::small_targets const& targets) {
+json counted_small(foreign<abi::segment> const& s, policy::small_targets const& targets,
+                   bool is_running) {
   json out;
-  if (targets.hinted_targets != 0) out["hints"] = hints_json(s);
-  if (abi::may_gather(s)) out["gathered"] = gathered_json(s);
-  if (targets.buffered_targets != 0) out["buffered"] = buffered_json(s);
+  if (targets.hinted_targets != 0) out["hints"] = hints_with_why(s);
+  std::uint32_t const told = targets.gathered_targets | targets.strict_targets;
+  std::uint32_t const written = told != 0 ? told : ~0u;  // its area of rings is damaged
+  if (abi::may_gather(s))
+    out["gathered"] =
+        with_why(gathered_json(s), "writes", s, is_running, core::op::write, written,
+                 writes_habit(targets.gathered_targets != 0, targets.strict_targets != 0));
+  if (targets.buffered_targets != 0)
+    out["buffered"] = with_why(buffered_json(s), "reads", s, is_running, core::op::read,
+                               targets.buffered_targets, reads_habit());
   return out;
 }
 
@@ -107,7 +162,7 @@ json small_row(core::ruleset const& rules, policy::small_targets const& targets,
 json small_json(foreign<abi::segment> const& s, std::string const& segment_path,
                 std::int64_t owner) {
   policy::small_targets const targets = small_targets_of(s, segment_path, owner);
-  json const counted = counted_small(s, targets);
+  json const counted = counted_small(s, targets, !live_processes(s, owner).empty());
   if (counted.is_null()) return nullptr;
   json out = {{"targets", rows_of(s, targets)}};
   out.update(counted);

@@ -18,9 +18,10 @@ namespace sluice::segment {
 policy::small_targets small_targets_of(foreign<abi::segment> const& s,
                                        std::string const& segment_path, std::int64_t owner);
 
-/// {"hints", "gathered", "buffered"}: each where a target has it; null without any.
+/// {"hints", "gathered", "buffered"}: each where a target has it; null without any. Where nothing
+/// came of one, it says why (small_why.h). `is_running`: some process of the job is.
 nlohmann::ordered_json counted_small(foreign<abi::segment> const& s,
-                                     policy::small_targets const& targets);
+                                     policy::small_targets const& targets, bool is_running);
 
 /// {"targets": [{"target", "modes"}]} with what counted_small() says; null where no target has any.
 nlohmann::ordered_json small_json(foreign<abi::segment> const& s, std::string const& segment_path,

@@ -9,6 +9,7 @@
 #include "base/quantity.h"
 #include "segment/run_dir.h"
 #include "segment/small_look.h"
+#include "segment/small_why.h"
 
 namespace sluice::cli {
 
@@ -33,33 +34,26 @@ std::string text(json const& from) {
   return from.is_string() ? one_line(from.get<std::string>()) : std::string();
 }
 
-struct small_count {
-  char const* key;
-  char const* means;
-};
-constexpr small_count gathered_words[] = {
-    {"breaks", "somebody opened a strict file"},
-    {"refused_shared", "not, as others may share the file"},
-    {"refused_kind", "not, for what the file is or how it was opened"},
-    {"refused_lease", "not, as nobody could hold a lease"}};
-constexpr small_count buffered_words[] = {
-    {"breaks", "somebody opened the file for writing"},
-    {"refused_shared", "not, as others may share the file"},
-    {"refused_kind", "not, for what the file is or how it was opened"},
-    {"refused_lease", "not, as nobody could hold a lease"}};
-
-/// Of the counts that are not 0: "; N times …".
-template <std::size_t N>
-std::string times_of(json const& counts, small_count const (&words)[N]) {
+/// Of the counts that are not 0: "; N times …". `broken`: what a break is.
+std::string times_of(json const& counts, char const* broken) {
   std::string out;
-  for (auto const& [key, means] : words)
-    if (auto const n = count(counts, key); n != 0) out += fmt::format("; {} times {}", n, means);
+  if (auto const n = count(counts, "breaks")) out += fmt::format("; {} times {}", n, broken);
+  for (auto const& r : segment::small_refusals)
+    if (auto const n = count(counts, r.key))
+      out += fmt::format("; {} times not, as {}", n, r.means);
   return out;
+}
+
+/// Nothing came of it, and it says why.
+std::string why_none(json const& counts, char const* taken) {
+  return count(counts, taken) == 0 ? text(member(counts, "why_none")) : std::string();
 }
 
 /// What hints to the kernel came to.
 std::string hints_line(json const& h) {
   if (!h.is_object()) return {};
+  if (auto const why = why_none(h, "advised"); !why.empty())
+    return fmt::format("  hints: nothing was read ahead: {}\n", why);
   std::string out = fmt::format("  hints: {} read ahead in {} requests",
                                 size_words(count(h, "advised_bytes")), count(h, "advised"));
   if (auto const n = count(h, "cached")) out += fmt::format("; {} with nothing to read", n);
@@ -71,19 +65,23 @@ std::string hints_line(json const& h) {
 /// What came of gathering small writes, and why no more were.
 std::string gathered_line(json const& g) {
   if (!g.is_object()) return {};
+  if (auto const why = why_none(g, "writes"); !why.empty())
+    return fmt::format("  gathered: no small writes: {}\n", why);
   std::string out =
       fmt::format("  gathered: {} small writes, {} in {} to the kernel", count(g, "writes"),
                   size_words(count(g, "bytes")), count(g, "flushes"));
   if (auto const n = count(g, "failures")) out += fmt::format("; {} could not be written out", n);
-  return out + times_of(g, gathered_words) + "\n";
+  return out + times_of(g, "somebody opened a strict file") + "\n";
 }
 
 /// What came of answering small reads from memory, and why no more were.
 std::string buffered_line(json const& b) {
   if (!b.is_object()) return {};
+  if (auto const why = why_none(b, "reads"); !why.empty())
+    return fmt::format("  buffered: no small reads: {}\n", why);
   return fmt::format("  buffered: {} small reads, from {} that {} reads brought", count(b, "reads"),
                      size_words(count(b, "bytes")), count(b, "fills")) +
-         times_of(b, buffered_words) + "\n";
+         times_of(b, "somebody opened the file for writing") + "\n";
 }
 
 /// `strict, reads in /scratch; hints elsewhere`.

@@ -209,18 +209,21 @@ void take_small(taker& t, json const& top, result& out) {
     hint_sum& h = out.hints.emplace();
 #define HINT(name) t.amount(v, #name, h.name);
 #include "small.def"
+    t.text(v, "why_none", h.why_none);
   });
   t.with(top, "gathered", [&](json const& v) {
     t.object(v);
     gathered_sum& g = out.gathered.emplace();
 #define GATHER(name) t.amount(v, #name, g.name);
 #include "small.def"
+    t.text(v, "why_none", g.why_none);
   });
   t.with(top, "buffered", [&](json const& v) {
     t.object(v);
     buffered_sum& b = out.buffered.emplace();
 #define BUFFER(name) t.amount(v, #name, b.name);
 #include "small.def"
+    t.text(v, "why_none", b.why_none);
   });
 }
 

@@ -101,18 +101,21 @@ struct rule_row {
 struct hint_sum {
 #define HINT(name) double name = 0;
 #include "small.def"
+  std::string why_none;  // why nothing came of it
 };
 
 /// What came of gathering small writes.
 struct gathered_sum {
 #define GATHER(name) double name = 0;
 #include "small.def"
+  std::string why_none;
 };
 
 /// What came of answering small reads from memory.
 struct buffered_sum {
 #define BUFFER(name) double name = 0;
 #include "small.def"
+  std::string why_none;
 };
 
 struct result {

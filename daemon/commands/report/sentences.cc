@@ -233,9 +233,15 @@ void say_times(std::vector<std::string>& out, result const& r) {
         most->target.empty() ? "" : " on " + most->target));
 }
 
+std::string because(std::string const& why) { return why.empty() ? "." : ": " + why + "."; }
+
 void say_hints(std::vector<std::string>& out, result const& r) {
   if (!r.hints) return;
   hint_sum const& h = *r.hints;
+  if (h.advised == 0 && !h.why_none.empty()) {
+    out.push_back("The kernel was never asked to read ahead" + because(h.why_none));
+    return;
+  }
   std::string line = h.advised > 0
                          ? fmt::format("The kernel was asked {} times to read ahead, {} in all",
                                        count_text(h.advised), amount_text(h.advised_bytes, "bytes"))
@@ -251,7 +257,7 @@ void say_gathered(std::vector<std::string>& out, result const& r) {
   if (!r.gathered) return;
   gathered_sum const& g = *r.gathered;
   if (g.writes == 0) {
-    out.push_back("No small writes were gathered, though it was asked for.");
+    out.push_back("No small writes were gathered, though it was asked for" + because(g.why_none));
     return;
   }
   std::string line =
@@ -266,7 +272,8 @@ void say_buffered(std::vector<std::string>& out, result const& r) {
   if (!r.buffered) return;
   buffered_sum const& b = *r.buffered;
   if (b.reads == 0) {
-    out.push_back("No small reads were answered from memory, though it was asked for.");
+    out.push_back("No small reads were answered from memory, though it was asked for" +
+                  because(b.why_none));
     return;
   }
   std::string line =

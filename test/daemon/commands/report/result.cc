@@ -24,6 +24,7 @@ constexpr char const* full = R"({
   "calls": [{"call": "open64", "op": "open", "class": "metadata", "calls": 7, "waited_ns": 5}],
   "paths": [{"path": "/scratch/a", "calls": 7}],
   "passthrough": [{"reason": "early", "calls": 2}],
+  "gathered": {"writes": 0, "why_none": "it was late"},
   "hints": {"advised": 3, "advised_bytes": 12288, "cached": 4, "unpaid": 5},
   "timeline": {"start_unix_s": 1700000000, "interval_s": 2, "rows": [
     {"job": "hydro", "op": "open", "what": "done", "unit": "ops", "values": [1, null, 2.5]},
@@ -61,6 +62,8 @@ TEST_CASE("report: a result with everything in it", "[report]") {
   CHECK(r.hints->advised_bytes == 12288);
   CHECK(r.hints->cached == 4);
   CHECK(r.hints->unpaid == 5);
+  REQUIRE(r.gathered);
+  CHECK(r.gathered->why_none == "it was late");
   CHECK(r.time.start_unix_s == 1700000000);
   CHECK(r.time.interval_s == 2);
   CHECK(r.time.intervals == 3);

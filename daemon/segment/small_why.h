@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why nothing came of small I/O, in words: what was refused, as it was counted, or else what the
+// counters say of the calls that were made. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace sluice::segment {
+
+struct small_refusal {
+  char const* key;    // of small.def
+  char const* means;  // after "N times"
+};
+inline constexpr small_refusal small_refusals[] = {
+    {"refused_shared", "others may share the file"},
+    {"refused_kind", "the file, or how it was opened, does not fit"},
+    {"refused_lease", "nobody could hold a lease"}};
+
+/// The call that may be taken, and what makes a habit of it.
+struct small_habit {
+  char const* call;
+  char const* done;
+  std::uint64_t most_bytes;
+  unsigned in_a_row;
+  std::string but = {};  // what else is to be said of that
+};
+small_habit writes_habit(bool has_gathered, bool has_strict);
+small_habit reads_habit();
+
+/// What is known of calls of that kind.
+struct small_calls {
+  bool is_reached = false;  // a process has attached
+  bool is_running = false;
+  std::uint64_t own = 0, others = 0;             // by the call itself; by others, such as pwrite
+  std::uint64_t timed = 0, timed_and_small = 0;  // in the targets, by the sample of sizes
+};
+
+/// `counted`: the counters of small.def.
+std::string why_none(nlohmann::ordered_json const& counted, small_habit const& habit,
+                     small_calls const& calls);
+std::string why_no_hints(nlohmann::ordered_json const& counted, bool is_reached);
+
+}  // namespace sluice::segment

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each reason why nothing came of small I/O has its words, and none is given that may be wrong.
+#include "segment/small_why.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace sluice;
+using Catch::Matchers::Contains;
+using Catch::Matchers::Equals;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+std::string why(segment::small_calls calls, json const& counted = json::object()) {
+  calls.is_reached = true;
+  return segment::why_none(counted, segment::writes_habit(true, false), calls);
+}
+
+}  // namespace
+
+TEST_CASE("small why: calls that nobody looked at") {
+  CHECK_THAT(segment::why_none(json::object(), segment::reads_habit(), {}),
+             Equals("no process could be limited"));
+  CHECK_THAT(why({}), Equals("nothing was seen to be written"));
+  CHECK_THAT(why({.others = 9}), Equals("all was written by other calls than write(2)"));
+  CHECK_THAT(why({.own = 900}), Contains("in its directories, by a sample"));
+  CHECK_THAT(why({.own = 900, .timed = 7}), Contains("no write was small enough, at most 16 KiB"));
+  CHECK_THAT(why({.own = 5, .timed = 7, .timed_and_small = 1}),
+             Equals("only 5 were made: it begins after 32 small ones in a row on a file"));
+  CHECK_THAT(why({.own = 900, .timed = 7, .timed_and_small = 1}), Contains("none had the habit"));
+  auto const both = segment::writes_habit(true, true);
+  CHECK_THAT(both.but, Equals(", and 128 on a strict one"));
+  CHECK(segment::writes_habit(false, true).in_a_row == 128);
+}
+
+TEST_CASE("small why: what was refused, and leases that did not help") {
+  segment::small_calls const many = {.own = 900, .timed = 7, .timed_and_small = 1};
+  CHECK_THAT(why(many, {{"refused_shared", 1}, {"refused_kind", 2}, {"refused_lease", 0}}),
+             Equals("once others may share the file; 2 times the file, or how it was opened, does "
+                    "not fit"));
+  CHECK_THAT(why(many, {{"leases", 1}}), Contains("a lease was asked for, and did not come"));
+  CHECK_THAT(why(many, {{"leases", 2}, {"refused_lease", 2}}),
+             Equals("2 times nobody could hold a lease"));
+}
+
+TEST_CASE("small why: what runs may still write out what waits") {
+  segment::small_calls running = {.is_running = true, .own = 32, .timed = 7, .timed_and_small = 1};
+  CHECK_THAT(why(running), Equals("nothing has come of it yet"));
+  running.own = 5;
+  CHECK_THAT(why(running), Contains("only 5 were made"));
+  CHECK_THAT(why(running, {{"leases", 1}}), Equals("nothing has come of it yet"));
+}
+
+TEST_CASE("small why: no advice") {
+  CHECK_THAT(segment::why_no_hints(json::object(), true), Contains("no file on a disk or server"));
+  CHECK_THAT(segment::why_no_hints({{"cached", 3}, {"unpaid", 1}}, true),
+             Equals("3 times nothing was to be read from the disk; once the limit had nothing to "
+                    "spare"));
+}
