@@ -120,7 +120,8 @@ verbs::job_details node_role::details_of(std::size_t number) const {
 void node_role::add_to_explain(std::size_t number, json& answer) const {
   job const& j = at(number);
   std::string const segment = segment::segment_path(s_.config.run_dir, j.folder);
-  if (auto small = segment::small_json(j.memory(), segment, j.record.uid); !small.is_null())
+  if (auto small = segment::small_json(j.memory(), segment, j.record.uid, j.processes != 0);
+      !small.is_null())
     answer["small"] = std::move(small);
   if (json rows = s_.held_back.rows(at(number)); !rows.is_null())
     answer["background"] = std::move(rows);

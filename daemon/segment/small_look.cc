@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/foreign_file.h"
 #include "calls.h"
-#include "segment/jobs.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
 #include "segment/small_why.h"
@@ -159,10 +158,10 @@ json small_row(core::ruleset const& rules, policy::small_targets const& targets,
           {"modes", modes}};
 }
 
-json small_json(foreign<abi::segment> const& s, std::string const& segment_path,
-                std::int64_t owner) {
+json small_json(foreign<abi::segment> const& s, std::string const& segment_path, std::int64_t owner,
+                bool is_running) {
   policy::small_targets const targets = small_targets_of(s, segment_path, owner);
-  json const counted = counted_small(s, targets, !live_processes(s, owner).empty());
+  json const counted = counted_small(s, targets, is_running);
   if (counted.is_null()) return nullptr;
   json out = {{"targets", rows_of(s, targets)}};
   out.update(counted);

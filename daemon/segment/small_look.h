@@ -25,7 +25,7 @@ nlohmann::ordered_json counted_small(foreign<abi::segment> const& s,
 
 /// {"targets": [{"target", "modes"}]} with what counted_small() says; null where no target has any.
 nlohmann::ordered_json small_json(foreign<abi::segment> const& s, std::string const& segment_path,
-                                  std::int64_t owner);
+                                  std::int64_t owner, bool is_running);
 
 /// A row of "targets", for target `t` of the ruleset; null where it has nothing of small I/O.
 nlohmann::ordered_json small_row(core::ruleset const& rules, policy::small_targets const& targets,

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "base/quantity.h"
+#include "segment/jobs.h"
 #include "segment/run_dir.h"
 #include "segment/small_look.h"
 #include "segment/small_why.h"
@@ -103,7 +104,8 @@ std::string modes_words(json const& targets) {
 
 void put_small(json& row, foreign<abi::segment> const& s, std::string const& segment_path,
                std::int64_t owner) {
-  if (json small = segment::small_json(s, segment_path, owner); !small.is_null())
+  bool const is_running = !segment::live_processes(s, owner).empty();
+  if (json small = segment::small_json(s, segment_path, owner, is_running); !small.is_null())
     row["small"] = std::move(small);
 }
 
