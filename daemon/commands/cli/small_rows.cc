@@ -131,8 +131,8 @@ std::string small_words(json const& row) {
   if (small.is_null()) return {};
   json const &gathered = member(small, "gathered"), &buffered = member(small, "buffered");
   std::string out = "  small I/O: " + modes_words(member(small, "targets"));
-  if (gathered.is_object() || buffered.is_object())
-    out += fmt::format(", {} calls in {}", count(gathered, "writes") + count(buffered, "reads"),
+  if (auto const calls = count(gathered, "writes") + count(buffered, "reads"); calls != 0)
+    out += fmt::format(", {} calls in {}", calls,
                        count(gathered, "flushes") + count(buffered, "fills"));
   return out;
 }
