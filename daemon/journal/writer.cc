@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "journal/slots.h"
@@ -43,39 +42,22 @@ int writer::try_append(record const& r, std::uint64_t& lsn, std::uint64_t spared
 
 int writer::commit(std::uint64_t lsn) {
   lock held(mutex_);
-  return commit_held(held, lsn);
-}
-
-int writer::commit_held(lock& held, std::uint64_t lsn) {
   lsn = std::min(lsn, tail_.next());
-  ++waiting_;
-  arrived_.notify_one();
   while (durable_ < lsn && failed_ == 0) {
     if (writing_) {
       changed_.wait(held);
       continue;
     }
     writing_ = true;
-    gather(held);
     write_open(held);
     writing_ = false;
     changed_.notify_all();
   }
-  --waiting_;
   // What was durable before the failure stays so.
   return durable_ >= lsn ? 0 : failed_;
 }
 
-/// Threads that the last batch served are likely to be back soon: worth a fraction of a flush.
-void writer::gather(lock& held) {
-  unsigned const expected = served_last_;
-  if (expected <= waiting_ || flush_ns_ == 0) return;
-  auto const limit = std::chrono::nanoseconds(flush_ns_ / 4);
-  arrived_.wait_for(held, limit, [&] { return waiting_ >= expected; });
-}
-
 void writer::write_open(lock& held) {
-  served_last_ = waiting_;
   batch b = tail_.seal(around_.wall_ns(), std::exchange(spare_, {}));
   std::uint64_t const area_bytes = tail_.area_bytes();
   held.unlock();
@@ -84,8 +66,6 @@ void writer::write_open(lock& held) {
   if (failed == 0 && !disk_.has_name()) failed = ENOENT;
   std::uint64_t const took = around_.monotonic_ns() - begin;
   held.lock();
-  flush_ns_ = flush_ns_ == 0 ? took : (flush_ns_ * 7 + took) / 8;
-  ++commits_;
   if (failed == 0) {
     ++batches_.count;
     batches_.bytes += b.bytes.size();
@@ -191,11 +171,6 @@ std::uint64_t writer::next_record() const {
 int writer::failed() const {
   lock const held(mutex_);
   return failed_;
-}
-
-std::uint64_t writer::commits() const {
-  lock const held(mutex_);
-  return commits_;
 }
 
 written_batches writer::batches() const {

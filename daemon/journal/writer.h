@@ -54,7 +54,6 @@ class writer {
   std::uint64_t tail() const;
   std::uint64_t next_record() const;
   int failed() const;
-  std::uint64_t commits() const;
   written_batches batches() const;
   /// A third of the ring is in use: time for somebody to checkpoint.
   bool wants_checkpoint() const;
@@ -63,8 +62,6 @@ class writer {
 
  private:
   using lock = std::unique_lock<std::mutex>;
-  int commit_held(lock& held, std::uint64_t lsn);
-  void gather(lock& held);
   void write_open(lock& held);
   int checkpoint_held(lock& held, std::uint64_t up_to, std::function<int()> const& sync_home);
   int write_super(lock& held, superblock next);
@@ -75,20 +72,15 @@ class writer {
   surroundings const around_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::condition_variable arrived_;  // somebody more waits in commit
   superblock super_;
   log_tail tail_;
   block_buffer spare_;
   std::uint64_t durable_;
-  std::uint64_t commits_ = 0;
   written_batches batches_;
   int failed_ = 0;      // sticky
   int home_error_ = 0;  // sticky as well
   bool writing_ = false;
   bool checkpointing_ = false;
-  unsigned waiting_ = 0;        // in commit
-  unsigned served_last_ = 0;    // by the batch before
-  std::uint64_t flush_ns_ = 0;  // what a batch takes, smoothed
 };
 
 /// The first thing to do with a journal that was scanned and replayed (or found empty): a new
