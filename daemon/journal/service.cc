@@ -44,7 +44,7 @@ std::uint64_t coarse_ns() { return clock_now(CLOCK_REALTIME_COARSE); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),
-      // Nobody waits for room in there: run_checkpoints() says what is to be synced.
+      // Nobody waits for room in there: begin_pass() says what is to be synced.
       log_(d, s, surroundings{realtime_ns, steady_count_ns}, keep.log),
       super_(s),
       incarnation_(realtime_ns()),
@@ -57,18 +57,8 @@ service::service(disk& d, superblock const& s, service_rules const& keep)
             return home_pace::pause_ns(took_ns, log_.in_use(), log_.room(), !commits_.is_idle());
           },
           [this] { return commits_.batch_ns(); }),
-      pool_(mail_, pool_threads),
       commits_(log_, mail_, looks_),
-      checkpoints_([this] { run_checkpoints(); }) {}
-
-service::~service() {
-  {
-    std::lock_guard const held(checkpoint_mutex_);
-    is_over_ = true;
-  }
-  checkpoint_due_.notify_all();
-  checkpoints_.join();
-}
+      pool_(mail_, pool_threads) {}
 
 /// Of an error at home, in whichever thread: should we be killed now, nobody else knows of it.
 int service::heard_of(int error) {
@@ -245,7 +235,7 @@ void service::keep_time() {
 bool service::end() {
   is_ending_ = true;
   if (failed() != 0) return false;
-  if (!is_quiet() || is_checkpointing_) return false;
+  if (!is_quiet()) return false;
   if (anything_live() || log_.in_use() != 0) {
     want_checkpoint();
     return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon of durable targets: one loop takes the requests of all areas, decides (file_state) and
-// appends; one thread commits (commits); a thread_pool syncs home files; one thread checkpoints.
+// appends; one thread commits (commits); a thread_pool syncs home files, and checkpoints.
 // What stays true: all knowledge of files belongs to the loop. The heart beats in it, so a loop
 // that hangs makes a silent daemon. Pages are taken from an area before the file is read. Data that
 // became durable at home by itself is revoked before it is acknowledged.
@@ -54,7 +54,6 @@ class service {
  public:
   /// `s` is in force on `d`, and nothing counts after its head.
   service(disk& d, superblock const& s, service_rules const& keep = {});
-  ~service();
   service(service const&) = delete;
   service& operator=(service const&) = delete;
 
@@ -115,6 +114,8 @@ class service {
   bool is_live(held_file const& f) const { return f.last_lsn > head_; }
   bool anything_live() const { return content_lsn_ > head_; }
   bool is_quiet() const;
+  /// For a request: a checkpoint, which is a job of the pool as well, does not count.
+  bool is_syncing_home() const { return pool_.under_way() > (is_checkpointing_ ? 1U : 0U); }
   int heard_of(int error);
   int lost_at_home(int error);
   void leave_log();
@@ -127,7 +128,6 @@ class service {
   void have_left(bool are_clean);
   void pass_written();
   void checkpointed(int error);
-  void run_checkpoints();
   using mount_ptr = std::shared_ptr<held_mount>;
   using mounts = std::vector<mount_ptr>;
   bool hold_mount(held_file const& f, struct stat const& st);
@@ -254,7 +254,7 @@ class service {
   notices notices_;
 
   mailbox mail_;
-  std::atomic<bool> is_checkpointing_ = false;
+  bool is_checkpointing_ = false;
   bool wants_another_ = false;
   bool is_syncing_ = false;  // of a checkpoint: its last step
   // A checkpoint: pages are written home in passes, then what is left is synced. A tidying writes
@@ -263,17 +263,11 @@ class service {
   unsigned passes_ = 0;
   std::vector<written_home> leaving_;
   home_writer home_writer_;
-  std::mutex checkpoint_mutex_;
-  std::condition_variable checkpoint_due_;
-  enum class step { none, write, sync } step_ = step::none;
-  home_sync to_sync_;  // for the last step
-  bool is_over_ = false;
 
   // Threads, last: they end first.
-  thread_pool pool_;
   late_looks looks_;
   commits commits_;
-  std::thread checkpoints_;
+  thread_pool pool_;  // whose checkpoint asks commits_
 };
 
 /// As files have it.

@@ -145,29 +145,8 @@ void service::free_orphans() {
   std::erase_if(left_in_, [&](auto const& one) { return !counts(one.second); });
 }
 
-void service::run_checkpoints() {
-  std::unique_lock held(checkpoint_mutex_);
-  for (;;) {
-    checkpoint_due_.wait(held, [&] { return is_over_ || step_ != step::none; });
-    if (is_over_) return;
-    step const now = std::exchange(step_, step::none);
-    held.unlock();
-    // The list is the loop's again after the post.
-    if (now == step::write) {
-      home_writer_.write(leaving_);
-      mail_.post([this] { pass_written(); });
-    } else {
-      // Its last descriptors of removed files are closed here, which takes time.
-      home_sync const what = std::exchange(to_sync_, {});
-      int const error = log_.checkpoint(what.up_to, [&] { return sync_held(what); });
-      mail_.post([this, error] { checkpointed(error); });
-    }
-    held.lock();
-  }
-}
-
 void service::want_checkpoint() {
-  if (is_checkpointing_.exchange(true)) {
+  if (std::exchange(is_checkpointing_, true)) {
     wants_another_ = true;
     return;
   }
@@ -209,12 +188,17 @@ void service::have_left(bool are_clean) {
 void service::begin_pass(bool is_last) {
   bool const is_waited_for = is_ending_ || !sync_all_.empty();
   is_syncing_ = is_last || is_waited_for || passes_ == passes_max;
-  {
-    std::lock_guard const held(checkpoint_mutex_);
-    step_ = is_syncing_ ? step::sync : step::write;
-    if (is_syncing_) to_sync_ = what_to_sync();
-  }
-  checkpoint_due_.notify_all();
+  // The list is the loop's again when that is done.
+  if (!is_syncing_)
+    return pool_.run([this] { return home_writer_.write(leaving_), 0; },
+                     [this](int) { pass_written(); });
+  pool_.run(
+      [this, what = what_to_sync()]() mutable {
+        // Its last descriptors of removed files are closed here, which takes time.
+        home_sync const now = std::exchange(what, {});
+        return log_.checkpoint(now.up_to, [&] { return sync_held(now); });
+      },
+      [this](int error) { checkpointed(error); });
 }
 
 /// What was written meanwhile is written as well, until it is little.

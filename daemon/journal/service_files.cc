@@ -189,7 +189,7 @@ void service::tell_whether_resting() {
 /// The first sync of each file is at home again, and until then nobody has to note anything.
 void service::rest() {
   bool const is_idle = rests_after_ns_ != 0 && now_ns_ - asked_ns_ >= rests_after_ns_;
-  if (!is_idle || is_checkpointing_ || !is_quiet()) return;
+  if (!is_idle || !is_quiet()) return;
   if (is_resting_) return forget_directories();
   std::vector<file_ptr> all;
   for (auto const& [key, f] : files_) all.push_back(f);
@@ -510,7 +510,7 @@ void service::look(held_file& f, request const& r, found& now) {
     s.has_new_metadata = true;
   s.is_overwrite = size == f.size && what.low_size == ~std::uint64_t{0};
   s.is_alone =
-      asked_.size() <= 1 && commits_.is_idle() && pool_.under_way() == 0 && nobody_syncs_alone();
+      asked_.size() <= 1 && commits_.is_idle() && !is_syncing_home() && nobody_syncs_alone();
 }
 
 void service::act(file_ptr const& f, request const& r, found now) {
