@@ -245,7 +245,7 @@ bool service::end() {
   // Those who asked before they saw it.
   gather();
   for (auto const& r : asked_) answer(r, abi::go_native);
-  told_.publish();
+  told_.publish(head_);
   told_ = {};
   std::lock_guard const held(areas_mutex_);
   areas_.clear();

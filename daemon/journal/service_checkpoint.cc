@@ -223,17 +223,12 @@ void service::checkpointed(int error) {
   have_left(error == 0 && log_.head() != head_);
   if (error == 0) {
     head_ = log_.head();
-    told_.checkpointed(head_);
     for (auto& [key, f] : files_) {
       if (f->last_lsn == 0 || is_live(*f)) continue;
       f->last_lsn = 0;
       f->explained.clear();
       forget_name(*f);
-      told_.left();
-      for (auto const& p : places_of(*f)) {
-        told_.left(*p.in, p.in->flags(p.key));
-        p.in->clear_logged(p.key);
-      }
+      for (auto const& p : places_of(*f)) p.in->clear_logged(p.key);
     }
     free_orphans();
     for (auto& [key, d] : directories_) {

@@ -215,7 +215,7 @@ bool service::write_log(file_ptr const& f, request const& r, found& now, way how
   // A program that has gone its own way since the pages were taken has marked what it synced.
   if (!is_written || (flags_of(*f) & abi::order_unlogged) != 0) return false;
   ++counts_.logged;
-  told_.logged(*r.from, f->last_lsn, now.what.pages.pages() * page_bytes, now_ns_);
+  told_.logged(*r.from, f->last_lsn);
   f->has_baseline = true;
   f->explained.add(now.what.pages);
   if (f->explained.all().size() > ranges_max && !is_checkpointing_) want_tidying(ranges_max / 2);

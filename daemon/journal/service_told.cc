@@ -7,7 +7,7 @@
 namespace sluice::journal {
 
 void service::publish(abi::order_status& to) const {
-  told_.publish(to);
+  told_.publish(head_, to);
   written_batches const written = log_.batches();
   to.room_bytes = log_.room();
   to.used_bytes = log_.in_use();

@@ -54,24 +54,21 @@ told::counts* told::of(area& a) {
   return at == areas_.end() ? nullptr : &at->second;
 }
 
-/// What a daemon of before had logged is at home by now.
+/// What a daemon of before had in its journal is at home by now.
 void told::add(area& a) {
   abi::order_said const& said = a.memory().head.said;
   counts c;
-  c.bytes = backlog(said.bytes_logged.load());
   c.logged = said.logged.load();
   c.synced = said.synced.load();
-  c.files_home = said.files_home.load();
   areas_.insert_or_assign(&a, c);
 }
 
-void told::logged(area& a, std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns) {
-  counts* const one = of(a);
-  for (counts* c : {&all_, one}) {
-    if (c == nullptr) continue;
-    ++c->logged;
-    c->bytes.logged(lsn, bytes, now_ns);
-  }
+void told::logged(area& a, std::uint64_t lsn) {
+  ++all_.logged;
+  counts* const c = of(a);
+  if (c == nullptr) return;
+  ++c->logged;
+  c->last_lsn = lsn;
 }
 
 void told::synced(area& a) {
@@ -79,39 +76,20 @@ void told::synced(area& a) {
   if (counts* const c = of(a)) ++c->synced;
 }
 
-void told::left(area& a, std::uint64_t flags) {
-  counts* const c = of(a);
-  if (c != nullptr && (flags & abi::order_logged) != 0) ++c->files_home;
+void told::publish(std::uint64_t head) const {
+  for (auto const& [a, c] : areas_) {
+    abi::order_said& to = a->memory().head.said;
+    to.logged = c.logged;
+    to.synced = c.synced;
+    to.is_in_journal = c.last_lsn > head ? 1 : 0;
+  }
 }
 
-void told::checkpointed(std::uint64_t head) {
-  all_.bytes.freed(head);
-  for (auto& [a, c] : areas_) c.bytes.freed(head);
-}
-
-namespace {
-
-/// `to`: what an area says of itself, or the status of the daemon; they name the same.
-template <class To>
-void say(To& to, told::counts const& c) {
-  to.logged = c.logged;
-  to.synced = c.synced;
-  to.bytes_logged = c.bytes.bytes_logged();
-  to.bytes_home = c.bytes.bytes_home();
-  to.files_home = c.files_home;
-  to.oldest_ns = c.bytes.oldest_ns();
-}
-
-}  // namespace
-
-void told::publish() const {
-  for (auto const& [a, c] : areas_) say(a->memory().head.said, c);
-}
-
-void told::publish(abi::order_status& to) const {
-  publish();
+void told::publish(std::uint64_t head, abi::order_status& to) const {
+  publish(head);
   to.areas = areas_.size();
-  say(to, all_);
+  to.logged = all_.logged;
+  to.synced = all_.synced;
 }
 
 }  // namespace sluice::journal

@@ -8,7 +8,6 @@
 
 #include "abi/order_status.h"
 #include "journal/area.h"
-#include "journal/backlog.h"
 
 namespace sluice::journal {
 
@@ -35,25 +34,18 @@ class status_file {
 class told {
  public:
   struct counts {
-    backlog bytes;
-    std::uint64_t logged = 0, synced = 0, files_home = 0;
+    std::uint64_t logged = 0, synced = 0, last_lsn = 0;
   };
 
   void add(area& a);
   void remove(area& a) { areas_.erase(&a); }
 
-  void logged(area& a, std::uint64_t lsn, std::uint64_t bytes, std::uint64_t now_ns);
+  void logged(area& a, std::uint64_t lsn);
   void synced(area& a);
-  /// A file leaves the journal.
-  void left() { ++all_.files_home; }
-  /// As these flags of an area say, it is a file of that job.
-  void left(area& a, std::uint64_t flags);
-  void checkpointed(std::uint64_t head);
-
-  /// Into the areas.
-  void publish() const;
+  /// Into the areas. All below `head` is safe at home.
+  void publish(std::uint64_t head) const;
   /// And what is known here into `to`.
-  void publish(abi::order_status& to) const;
+  void publish(std::uint64_t head, abi::order_status& to) const;
 
  private:
   /// Null: it was removed, and requests of it are still under way.

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -124,8 +123,8 @@ std::optional<order_job> look_at_order(std::string const& area_path) {
   auto const a = read_all<abi::order_area>(area_path, out.uid);
   if (!a) return std::nullopt;
   abi::order_header const& h = a->head;
-  out.was_served = h.incarnation.load() != 0;
-  out.is_served = out.was_served && beats(h.heart_ns.load());
+  bool const was_served = h.incarnation.load() != 0;
+  out.is_served = was_served && beats(h.heart_ns.load());
   out.generation = h.generation.load();
   out.is_blind = h.blind.load() != 0;
   out.is_void = (h.voided.load() & abi::order_void) != 0;
@@ -133,17 +132,14 @@ std::optional<order_job> look_at_order(std::string const& area_path) {
   for (std::size_t i = 0; i < out.counts.size(); ++i) out.counts[i] = h.count[i].load();
   out.logged = h.said.logged.load();
   out.synced = h.said.synced.load();
-  out.bytes_logged = h.said.bytes_logged.load();
-  out.bytes_home = std::min(h.said.bytes_home.load(), out.bytes_logged);
-  out.files_home = h.said.files_home.load();
-  out.oldest_ns = h.said.oldest_ns.load();
   file_map files;
   add_files(*a, files);
   add_requests(*a, files, out);
   add_streams(*a, out);
+  // Of who is served by nobody, and was told so, nothing is in a journal.
+  bool const may_be_logged = was_served && h.said.is_in_journal.load() != 0;
   for (auto& [key, f] : files) {
-    // The flag says "perhaps" and outlasts a sync.
-    f.is_logged &= out.bytes_left() != 0;
+    f.is_logged &= may_be_logged;  // the flag says "perhaps" and outlasts a sync
     if (f.is_noted || f.is_asked || f.is_logged || f.is_native) out.files.push_back(f);
   }
   return out;
@@ -170,11 +166,7 @@ std::optional<journal_status> look_at_journal(std::string const& status_path) {
   out.asked = s->asked.load();
   out.logged = s->logged.load();
   out.synced = s->synced.load();
-  out.bytes_logged = s->bytes_logged.load();
-  out.bytes_home = std::min(s->bytes_home.load(), out.bytes_logged);
   out.files_live = s->files_live.load();
-  out.files_home = s->files_home.load();
-  out.oldest_ns = s->oldest_ns.load();
   out.checkpoints = s->checkpoints.load();
   out.voids = s->voids.load();
   out.areas = s->areas.load();

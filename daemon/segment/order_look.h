@@ -31,17 +31,12 @@ struct order_file {
 struct order_job {
   uid_t uid = 0;
   bool is_served = false;  // a journal daemon says so, and its heart beats
-  bool was_served = false;
   std::uint64_t generation = 0;
   std::vector<order_file> files;
   std::uint64_t requests = 0;        // asked and not answered
   std::uint64_t asked_since_ns = 0;  // of the oldest of them; 0: there is none
   std::array<std::uint64_t, static_cast<unsigned>(abi::order_count::count)> counts = {};
   std::uint64_t logged = 0, synced = 0;  // as order_said
-  std::uint64_t bytes_logged = 0, bytes_home = 0, files_home = 0, oldest_ns = 0;
-  /// What is in the journal and not yet safe at home. Of who is served by nobody, and was told so,
-  /// nothing is.
-  std::uint64_t bytes_left() const { return was_served ? bytes_logged - bytes_home : 0; }
   /// Of barriers without an answer, by what their stream is: process, job, thread, path; and
   /// which of them the targets have.
   std::array<std::uint64_t, 4> barriers = {};
@@ -61,8 +56,7 @@ struct journal_status {
   std::uint64_t heart_ns = 0, generation = 0, room_bytes = 0, used_bytes = 0;
   std::uint64_t batches = 0, batch_bytes = 0, batch_ns = 0;
   std::uint64_t asked = 0, logged = 0, synced = 0;
-  std::uint64_t bytes_logged = 0, bytes_home = 0, files_live = 0, files_home = 0, oldest_ns = 0;
-  std::uint64_t checkpoints = 0, voids = 0, areas = 0;
+  std::uint64_t files_live = 0, checkpoints = 0, voids = 0, areas = 0;
   int log_error = 0, home_error = 0;
 };
 

@@ -175,12 +175,9 @@ static_assert(sizeof order_count_names / sizeof *order_count_names ==
 /// What the daemon says of this area, for people (`sluice order`). No stage reads it. It lies where
 /// there were zeros, so of an older daemon there are zeros here.
 struct order_said {
-  std::atomic<std::uint64_t> logged;        // requests whose pages went into the journal
-  std::atomic<std::uint64_t> synced;        // requests for which home was synced
-  std::atomic<std::uint64_t> bytes_logged;  // pages, in bytes
-  std::atomic<std::uint64_t> bytes_home;    // of those: safe at home since
-  std::atomic<std::uint64_t> files_home;    // files that left the journal, home being safe
-  std::atomic<std::uint64_t> oldest_ns;     // CLOCK_MONOTONIC; the oldest not yet safe; 0: none
+  std::atomic<std::uint64_t> logged;         // requests whose pages went into the journal
+  std::atomic<std::uint64_t> synced;         // requests for which home was synced
+  std::atomic<std::uint64_t> is_in_journal;  // 1: the journal has something of them
 };
 
 struct order_header {

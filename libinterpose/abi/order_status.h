@@ -11,7 +11,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t order_status_magic = 0x3173'6563'6975'6c73ull;  // "sluices1"
-inline constexpr std::uint32_t order_status_layout = 4;
+inline constexpr std::uint32_t order_status_layout = 5;
 
 struct order_status {
   std::atomic<std::uint64_t> magic_word;  // last of the fixed part
@@ -22,28 +22,24 @@ struct order_status {
 
   // Times are CLOCK_MONOTONIC, in ns. Counts begin with a generation of the journal.
   std::atomic<std::uint64_t> heart_ns;
-  std::atomic<std::uint64_t> generation;    // of the journal; 0: it is recovered first
-  std::atomic<std::uint64_t> only_syncs;    // 1: that recovery writes no file, so they may be used
-  std::atomic<std::uint64_t> room_bytes;    // of the journal
-  std::atomic<std::uint64_t> used_bytes;    // what a crash now would bring home, at most
-  std::atomic<std::uint64_t> batches;       // written
-  std::atomic<std::uint64_t> batch_bytes;   // in them
-  std::atomic<std::uint64_t> batch_ns;      // that they took
-  std::atomic<std::uint64_t> asked;         // requests
-  std::atomic<std::uint64_t> logged;        // whose pages went into the journal
-  std::atomic<std::uint64_t> synced;        // for which home was synced
-  std::atomic<std::uint64_t> bytes_logged;  // pages, in bytes
-  std::atomic<std::uint64_t> bytes_home;    // of those, safe at home by now
-  std::atomic<std::uint64_t> files_live;    // files that have something in the journal
-  std::atomic<std::uint64_t> files_home;    // files that left it, home being safe
-  std::atomic<std::uint64_t> oldest_ns;     // when the oldest of what is not came; 0: nothing is
-  std::atomic<std::uint64_t> checkpoints;   // ended
-  std::atomic<std::uint64_t> voids;         // generations ended because a program went without us
-  std::atomic<std::uint64_t> areas;         // jobs served
-  std::atomic<std::uint64_t> log_error;     // errno: the journal cannot be written
-  std::atomic<std::uint64_t> home_error;    // errno: a disk refused what the journal has
-  std::atomic<std::uint64_t> refused;       // 1: it could not be recovered, and nobody serves it
-  std::atomic<std::uint64_t> kept_logs;     // beside it, with what it had of files left as they are
+  std::atomic<std::uint64_t> generation;   // of the journal; 0: it is recovered first
+  std::atomic<std::uint64_t> only_syncs;   // 1: that recovery writes no file, so they may be used
+  std::atomic<std::uint64_t> room_bytes;   // of the journal
+  std::atomic<std::uint64_t> used_bytes;   // what a crash now would bring home, at most
+  std::atomic<std::uint64_t> batches;      // written
+  std::atomic<std::uint64_t> batch_bytes;  // in them
+  std::atomic<std::uint64_t> batch_ns;     // that they took
+  std::atomic<std::uint64_t> asked;        // requests
+  std::atomic<std::uint64_t> logged;       // whose pages went into the journal
+  std::atomic<std::uint64_t> synced;       // for which home was synced
+  std::atomic<std::uint64_t> files_live;   // files that have something in the journal
+  std::atomic<std::uint64_t> checkpoints;  // ended
+  std::atomic<std::uint64_t> voids;        // generations ended because a program went without us
+  std::atomic<std::uint64_t> areas;        // jobs served
+  std::atomic<std::uint64_t> log_error;    // errno: the journal cannot be written
+  std::atomic<std::uint64_t> home_error;   // errno: a disk refused what the journal has
+  std::atomic<std::uint64_t> refused;      // 1: it could not be recovered, and nobody serves it
+  std::atomic<std::uint64_t> kept_logs;    // beside it, with what it had of files left as they are
 };
 
 static_assert(std::is_standard_layout_v<order_status>);

@@ -202,10 +202,8 @@ void add_order(CLI::App& app, command_line& line) {
   add_pace(*verb, line.order);
   verb->footer(
       "open: written and not synced; the file has it, but a power cut may lose it.\n"
-      "closed: an fsync waits for it. durable: in the journal; fsync has returned.\n"
-      "checkpointed: the file itself is safe, and the journal no longer needs it.\n"
-      "Each has files and bytes, as whole pages. oldest: age of the oldest durable data that is\n"
-      "not checkpointed.\n\n"
+      "closed: an fsync waits for it. durable: in the journal; fsync has returned, and the\n"
+      "file itself is made safe within seconds. Bytes are those of whole pages.\n\n"
       "  sluice order\n"
       "  sluice order hydro --watch\n"
       "  sluice --json order | jq .journals");

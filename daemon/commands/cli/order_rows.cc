@@ -102,11 +102,6 @@ std::uint64_t number(order_row const& row, char const* key) {
   return row[key].get<std::uint64_t>();
 }
 
-std::string seconds(order_row const& row, char const* key) {
-  double const s = row[key].get<double>();
-  return s == 0 ? "-" : fmt::format("{:.1f} s", s);
-}
-
 std::string amount(order_row const& state) {
   std::uint64_t const files = number(state, "files"), bytes = number(state, "bytes");
   if (files == 0 && bytes == 0) return "-";
@@ -127,8 +122,7 @@ std::string journal_lines(order_row const& log) {
       number(log, "batches"), size_words(number(log, "batch_mean_bytes")),
       time_words(number(log, "batch_mean_ns")), number(log, "logged"), number(log, "synced"),
       number(log, "checkpoints"));
-  out += fmt::format("  not yet checkpointed: {}, oldest {}\n", amount(log["durable"]),
-                     seconds(log["durable"], "oldest_s"));
+  out += fmt::format("  {} files have something in it\n", number(log["durable"], "files"));
   if (number(log, "voids") != 0)
     out +=
         fmt::format("  {} times void: a program had synced all by itself\n", number(log, "voids"));
@@ -187,14 +181,12 @@ std::string user_name(uid_t uid) {
 }
 
 order_row order_job_row(std::string const& job, segment::order_job const& look) {
-  std::uint64_t open_files = 0, open_bytes = 0, asked = 0, asked_bytes = 0, logged = 0, applied = 0;
+  std::uint64_t open_files = 0, open_bytes = 0, asked = 0, asked_bytes = 0, logged = 0;
   for (auto const& f : look.files) {
     (f.is_asked ? asked : open_files) += f.is_asked || f.is_noted;
     (f.is_asked ? asked_bytes : open_bytes) += f.noted_bytes;
     logged += f.is_logged;
-    applied += f.is_noted || f.is_asked || f.is_logged;
   }
-  std::uint64_t const in_log = look.bytes_left();
   return {{"job", job},
           {"user", user_name(look.uid)},
           {"uid", look.uid},
@@ -206,12 +198,7 @@ order_row order_job_row(std::string const& job, segment::order_job const& look) 
             {"bytes", asked_bytes},
             {"requests", look.requests},
             {"oldest_s", age_s(look.asked_since_ns)}}},
-          {"durable",
-           {{"files", logged},
-            {"bytes", in_log},
-            {"oldest_s", in_log != 0 ? age_s(look.oldest_ns) : 0}}},
-          {"applied", {{"files", applied}, {"bytes", open_bytes + asked_bytes + in_log}}},
-          {"checkpointed", {{"files", look.files_home}, {"bytes", look.bytes_home}}},
+          {"durable", {{"files", logged}}},
           {"streams", stream_rows(look)},
           {"fsync", fsync_row(look)},
           {"marks",
@@ -253,14 +240,13 @@ std::string order_table(order_row const& picture, bool in_full) {
   std::string out;
   for (auto const& journal : picture["journals"]) out += journal_lines(journal);
   if (picture["jobs"].empty()) return out;
-  out += fmt::format("{:<22} {:<10} {:>18} {:>7} {:>18} {:>18} {:>9}\n", "job", "user", "open",
-                     "closed", "durable", "checkpointed", "oldest");
+  out +=
+      fmt::format("{:<22} {:<10} {:>18} {:>7} {:>8}\n", "job", "user", "open", "closed", "durable");
   for (auto const& job : picture["jobs"]) {
-    out += fmt::format(
-        "{:<22} {:<10} {:>18} {:>7} {:>18} {:>18} {:>9}{}\n", printable(text(job, "job")),
-        printable(text(job, "user")), amount(job["open"]), number(job["closed"], "requests"),
-        amount(job["durable"]), amount(job["checkpointed"]), seconds(job["durable"], "oldest_s"),
-        job["served"] == true ? "" : "  no journal: native");
+    out += fmt::format("{:<22} {:<10} {:>18} {:>7} {:>8}{}\n", printable(text(job, "job")),
+                       printable(text(job, "user")), amount(job["open"]),
+                       number(job["closed"], "requests"), number(job["durable"], "files"),
+                       job["served"] == true ? "" : "  no journal: native");
     if (job.contains("journal") && !job["journal"].is_null())
       out += "  " + journal_lines(job["journal"]);
     if (in_full) out += job_details(job);

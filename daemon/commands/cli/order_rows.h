@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of `sluice order`, as JSON and as lines for people. Data that a job wrote to durable
+// The output of `sluice order`, as JSON and as lines for people. A file that a job wrote to durable
 // targets has one of these states: open (written, not synced), closed (an fsync waits for it),
-// durable (in the journal), applied (in the file, as everybody sees it), checkpointed (the file is
-// safe, the journal no longer needs it). The file is written first, so all open data is applied
-// already.
+// durable (in the journal). Of one that is safe itself nothing is said.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
