@@ -2,24 +2,18 @@
 // FS_IOC_GETFSUUID is in Linux since 6.9, so headers of Debian 12 do not have it.
 #include "journal/home.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
-#include <memory>
 #include <optional>
 
 #include "base/believed_place.h"
-#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/open_file.h"
 #include "base/sync.h"
@@ -61,29 +55,6 @@ bool is_same(int a, int b) {
   return fstat(a, &one) == 0 && fstat(b, &other) == 0 && is_same_file(one, other);
 }
 
-/// The inode's name at most `depth` levels below a directory of its file system; empty: not found
-/// in time. Anybody may make a tree that is deeper than a stack.
-std::string find_below(int directory, ino_t inode, unsigned depth, std::int64_t until_ns) {
-  std::unique_ptr<DIR, int (*)(DIR*)> const all(
-      fdopendir(open_below(directory, ".", O_RDONLY | O_DIRECTORY)), closedir);
-  while (all && steady_ns() < until_ns) {
-    dirent const* const entry = readdir(all.get());
-    if (entry == nullptr) break;
-    std::string const name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    struct stat st = {};
-    bool const may_be = entry->d_ino == inode;
-    if (may_be && stat_below(directory, name.c_str(), st) == 0 && st.st_ino == inode) return name;
-    if (depth == 1 || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)) continue;
-    descriptor const inner(open_below(directory, name.c_str(), O_PATH | O_DIRECTORY));
-    std::string const found = inner && is_ours_alone(inner.get())
-                                  ? find_below(inner.get(), inode, depth - 1, until_ns)
-                                  : "";
-    if (!found.empty()) return name + "/" + found;
-  }
-  return {};
-}
-
 /// An inode that somebody makes just now is not to be had for a moment, and ext4 says ENOMEM.
 int open_exact(int mount, file_handle& handle, int flags) {
   constexpr int tries_max = 100;
@@ -96,12 +67,6 @@ int open_exact(int mount, file_handle& handle, int flags) {
 }
 
 }  // namespace
-
-bool is_ours_alone(int directory) {
-  struct stat st = {};
-  return fstat(directory, &st) == 0 && st.st_uid == geteuid() &&
-         (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
 
 int identify(int fd, file_id& id, std::array<std::uint8_t, 16> const* fs) {
   if (fs != nullptr) id.fs = *fs;
@@ -173,44 +138,17 @@ int mounted_home::open(file_id const& id, int flags) const {
 }
 
 /// From the root of the mount; without that the thread cannot reach it.
-struct mounted_home::way_down {
-  descriptor root;
-  std::string path;
-};
-
-mounted_home::way_down mounted_home::way_to(std::array<std::uint8_t, 16> const& fs, int fd) const {
-  mounted const* const m = of(fs);
-  auto const path = m != nullptr ? path_below(m->at.point, path_of(fd)) : std::nullopt;
-  if (!path) return {};
-  descriptor root = reach(all_, m->at);
-  if (!root || !is_same(root.get(), m->fd)) return {};
-  return {std::move(root), *path};
-}
-
 int mounted_home::open_by_name(std::array<std::uint8_t, 16> const& fs, int directory) const {
-  way_down const way = way_to(fs, directory);
-  if (!way.root) return -1;
-  descriptor found(open_below(way.root.get(), way.path.c_str(), O_RDONLY | O_DIRECTORY));
+  mounted const* const m = of(fs);
+  std::string const path = path_of(directory);
+  auto const below = m != nullptr ? path_below(m->at.point, path) : std::nullopt;
+  descriptor const root = below ? reach(all_, m->at) : descriptor();
+  if (!root || !is_same(root.get(), m->fd)) return -1;
+  descriptor found(open_below(root.get(), below->c_str(), O_RDONLY | O_DIRECTORY));
   struct stat st = {};
-  if (!found && errno == EXDEV && fstat(directory, &st) == 0) {  // a part of it is mounted there
-    std::string const path = path_of(directory);
+  if (!found && errno == EXDEV && fstat(directory, &st) == 0)  // a part of it is mounted there
     found = root_above(path, st.st_dev).open_directory(path);
-  }
   return found && is_same(found.get(), directory) ? found.release() : -1;
-}
-
-std::string mounted_home::name_to_find(std::array<std::uint8_t, 16> const& fs, int fd) const {
-  way_down way = way_to(fs, fd);
-  if (!way.root) return {};
-  descriptor at = std::move(way.root);
-  auto const self = static_cast<uid_t>(setfsuid(static_cast<uid_t>(-1)));
-  for (auto const& part : std::filesystem::path(way.path)) {
-    descriptor const list(open_below(at.get(), ".", O_RDONLY | O_DIRECTORY));
-    at = descriptor(open_below(at.get(), part.c_str(), O_PATH));
-    struct stat st = {};
-    if (!at || fstat(at.get(), &st) != 0 || (!list && st.st_uid != self)) return {};
-  }
-  return is_same(at.get(), fd) ? path_of(fd) : "";
 }
 
 int mounted_home::sync(std::array<std::uint8_t, 16> const& fs) const {
@@ -228,22 +166,13 @@ mount_time mounted_home::mounting(std::array<std::uint8_t, 16> const& fs) const 
   return mount_time_of(m->at.source, device_text(m->at.device), is_root);
 }
 
-/// The kernel knows no name of what was opened by handle and is nowhere in its caches: it is looked
-/// for.
-std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int fd,
-                                   std::chrono::milliseconds patience) const {
+/// The kernel often knows no name of what was opened by handle.
+std::string mounted_home::place_of(std::array<std::uint8_t, 16> const& fs, int fd) const {
   std::string const said = path_of(fd);
   mounted const* const m = of(fs);
-  struct stat file = {};
-  if (m == nullptr || fstat(fd, &file) != 0) return said;
-  auto const path = path_below(m->at.point, said);
+  auto const path = m != nullptr ? path_below(m->at.point, said) : std::nullopt;
   descriptor const there(path ? open_below(m->fd, path->c_str(), O_PATH) : -1);
-  if (there && is_same(there.get(), fd)) return said;
-  constexpr unsigned deepest = 128;
-  std::string const found = find_below(m->fd, file.st_ino, deepest,
-                                       steady_ns() + std::chrono::nanoseconds(patience).count());
-  if (found.empty()) return nameless(fs, fd);
-  return (m->at.point == "/" ? "" : m->at.point) + "/" + found;
+  return there && is_same(there.get(), fd) ? said : nameless(fs, fd);
 }
 
 bool mounted_home::is_marked(int fd, std::string const& mark) const {
@@ -266,7 +195,8 @@ std::uint64_t ns_of(statx_timestamp const& t) {
 std::string nameless(std::array<std::uint8_t, 16> const& fs, int fd) {
   struct stat st = {};
   if (fstat(fd, &st) != 0) return "a file on " + uuid_text(fs);
-  return fmt::format("the file with inode {} on {}", st.st_ino, uuid_text(fs));
+  return fmt::format("the {0} with inode {1} on {2} (find DIR -xdev -inum {1})",
+                     S_ISDIR(st.st_mode) ? "directory" : "file", st.st_ino, uuid_text(fs));
 }
 
 std::string uuid_text(std::array<std::uint8_t, 16> const& fs) {

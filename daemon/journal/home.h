@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -21,9 +20,6 @@
 #include "journal/record.h"
 
 namespace sluice::journal {
-
-/// Nobody else may change it: whoever may list and change a directory can hold its lock against us.
-bool is_ours_alone(int directory);
 
 /// 0, or an errno when the file's identity cannot be told: then it is not for the journal. `fs`:
 /// the uuid of its file system where that is known.
@@ -54,10 +50,9 @@ class home {
   virtual int sync(std::array<std::uint8_t, 16> const& fs) const = 0;
   /// When it was mounted, where a mount changes files.
   virtual mount_time mounting(std::array<std::uint8_t, 16> const& fs) const = 0;
-  /// Where a file of open() is, for messages that the journal's user may see. With patience it is
-  /// looked for where the kernel does not know it.
-  virtual std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
-                               std::chrono::milliseconds patience = {}) const = 0;
+  /// Where a file of open() is, for messages that the journal's user may see: a path from the root,
+  /// or nameless().
+  virtual std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd) const = 0;
   /// The mark of a recovery on a file or directory that it made. O_PATH is enough for `fd`.
   virtual bool is_marked(int fd, std::string const& mark) const = 0;
   /// Empty: the mark goes. 0 or an errno. The same. `by`: whose process may wait for the file.
@@ -77,21 +72,15 @@ class mounted_home : public home {
   int open(file_id const& id, int flags) const override;
   int sync(std::array<std::uint8_t, 16> const& fs) const override;
   mount_time mounting(std::array<std::uint8_t, 16> const& fs) const override;
-  std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
-                       std::chrono::milliseconds patience = {}) const override;
+  std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd) const override;
   bool is_marked(int fd, std::string const& mark) const override;
   int set_mark(int fd, std::string const& mark, hands& by) const override;
 
   /// That directory of open(), opened to be read by its name, with the rights that this thread has
   /// now: -1 where they do not do. Nothing that is mounted over it, or a link, is entered.
   int open_by_name(std::array<std::uint8_t, 16> const& fs, int directory) const;
-  /// A file's name, if this thread could find it: each part of it is in a directory that it may
-  /// list, or is its own. Else empty.
-  std::string name_to_find(std::array<std::uint8_t, 16> const& fs, int fd) const;
 
  private:
-  struct way_down;
-  way_down way_to(std::array<std::uint8_t, 16> const& fs, int fd) const;
   struct mounted {
     int fd;
     mount_row at;

@@ -25,6 +25,7 @@ namespace sluice::journal {
 namespace {
 
 constexpr std::int64_t between_looks_ns = 1'000'000'000;
+constexpr std::string_view opener_begins = "open-";
 
 /// At most 4 KiB of it; empty: it cannot be read.
 std::string text_at(int process, char const* name) {
@@ -60,8 +61,6 @@ unsigned count(pid_t but, Test const& is_one) {
   return found;
 }
 
-char const* word_of(opener_work work) { return work == opener_work::names ? "name" : "open"; }
-
 /// Whose are they?
 class person {
  public:
@@ -77,8 +76,8 @@ class person {
 
 }  // namespace
 
-std::string opener_name(opener_work work, uid_t user) {
-  return fmt::format("{}-{}", word_of(work), user);  // a name has 15 bytes
+std::string opener_name(uid_t user) {
+  return fmt::format("{}{}", opener_begins, user);  // a name has 15 bytes
 }
 
 unsigned hands_left(uid_t user, pid_t but) {
@@ -87,13 +86,13 @@ unsigned hands_left(uid_t user, pid_t but) {
                [&](uid_t owner, int at) { return name_at(at) == hands_name && his.has(owner); });
 }
 
-unsigned openers_left(opener_work work, uid_t user, pid_t but) {
+unsigned openers_left(uid_t user, pid_t but) {
   person his(user);
-  std::string const begin = fmt::format("{}-", word_of(work));
   return count(but, [&](uid_t owner, int at) {
     std::string const name = owner == geteuid() ? name_at(at) : "";
     uid_t uid = 0;
-    return name.starts_with(begin) && to_number(name.substr(begin.size()), uid) && his.has(uid);
+    return name.starts_with(opener_begins) && to_number(name.substr(opener_begins.size()), uid) &&
+           his.has(uid);
   });
 }
 

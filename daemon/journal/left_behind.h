@@ -15,15 +15,13 @@
 
 namespace sluice::journal {
 
-/// What an opener does is in its name, with whom it does it for: root owns it.
-enum class opener_work { opens, names };
-
 inline constexpr char const* hands_name = "sluice-hands";
-std::string opener_name(opener_work work, uid_t user);
+/// Whom it opens files for is in its name, for root owns it.
+std::string opener_name(uid_t user);
 
 /// Of all recoveries of that user's person, with those that are at work: without that one.
 unsigned hands_left(uid_t user, pid_t but = 0);
-unsigned openers_left(opener_work work, uid_t user, pid_t but = 0);
+unsigned openers_left(uid_t user, pid_t but = 0);
 
 using left_counter = std::function<unsigned(pid_t but)>;
 

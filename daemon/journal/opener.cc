@@ -40,7 +40,6 @@ enum class wish : std::uint32_t {
   open,
   sync,
   mounting,
-  name,
   is_marked,
   set_mark,
   hands_left
@@ -60,7 +59,6 @@ struct question {
 struct answer {
   std::int32_t error = 0;  // an errno; is_marked: 1 for yes; hands_left: how many
   mount_time mounting;
-  char name[4096] = {};
 };
 
 /// What a process of the user's may do.
@@ -99,23 +97,17 @@ class opener {
   opener(int socket, rights user) : socket_(socket), user_(std::move(user)) {}
 
   void serve() {
+    prctl(PR_SET_NAME, opener_name(user_.uid).c_str());
     for (;;) {
       letter<question> asked;
       letter<answer> told;
       if (!asked.take_from(socket_)) return;
-      take_name(asked.words.what == wish::name ? opener_work::names : opener_work::opens);
       take_up(asked, told);
       if (!told.send_to(socket_)) return;
     }
   }
 
  private:
-  void take_name(opener_work now) {
-    if (work_ == now) return;
-    prctl(PR_SET_NAME, opener_name(now, user_.uid).c_str());
-    work_ = now;
-  }
-
   void take_up(letter<question> const& asked, letter<answer>& told) {
     question const& q = asked.words;
     std::array<std::uint8_t, 16> fs = {};
@@ -136,8 +128,6 @@ class opener {
       case wish::mounting:
         told.words.mounting = files_.mounting(fs);
         return;
-      case wish::name:
-        return find_name(asked.fds[0].get(), fs, told.words);
       case wish::is_marked:
         told.words.error = asked.fds[0] && files_.is_marked(asked.fds[0].get(), mark) ? 1 : 0;
         return;
@@ -193,15 +183,8 @@ class opener {
     return EISDIR;
   }
 
-  void find_name(int fd, std::array<std::uint8_t, 16> const& fs, answer& told) const {
-    user_eyes const his(user_);
-    std::string const name = his ? files_.name_to_find(fs, fd) : "";
-    if (name.size() < sizeof told.name) name.copy(told.name, name.size());
-  }
-
   int socket_;
   rights const user_;
-  std::optional<opener_work> work_;
   mounted_home files_;
   std::set<std::array<std::uint8_t, 16>> wanted_;
 };
@@ -234,18 +217,6 @@ class doorman {
   }
 
  private:
-  /// What may wait in the same way.
-  struct queue {
-    left_behind& left;  // of it and of others
-    unsigned late = 0;  // in this recovery
-
-    /// Who waits for the lock of a directory above can be ended, and is not left. So there is no
-    /// bound of these, and many must not take long.
-    std::int64_t patience_ns(lock_patience const& of) const {
-      return late < of.most_shared ? of.after(late) : of.least_ns;
-    }
-  };
-
   /// False: that cannot go on.
   bool pass(letter<question>& asked, letter<answer>& told) {
     question const& q = asked.words;
@@ -254,12 +225,13 @@ class doorman {
       return true;
     }
     std::string const file = q.what == wish::open ? handle_of(q) : "";
-    queue* const waits = queue_of(q);
-    if ((told.words.error = why_not(asked, file, waits)) != 0) return true;
+    unsigned* const late = late_of(q);
+    if ((told.words.error = why_not(asked, file, late != nullptr)) != 0) return true;
     if (q.what == wish::want || q.what == wish::keep_only) before_.push_back(q);
     if (!has(asked)) return false;
-    if (waits != nullptr && !is_readable(opener_.get(), waits->patience_ns(patience_))) {
-      give_up(*waits, file);
+    if (late != nullptr && !is_readable(opener_.get(), patience_ns(*late))) {
+      ++*late;
+      give_up(file);
       told.words.error = held;
       return true;
     }
@@ -270,33 +242,30 @@ class doorman {
   }
 
   /// 0: it may be asked for.
-  int why_not(letter<question> const& asked, std::string const& file, queue* waits) {
+  int why_not(letter<question> const& asked, std::string const& file, bool may_wait) {
     if (held_.contains(file)) return held;
-    return waits == nullptr || waits->left.is_below(most(asked), pid_) ? 0 : unasked;
+    return !may_wait || left_.is_below(most(asked), pid_) ? 0 : unasked;
   }
 
   static bool is_of_directory(question const& q) {
     return q.what == wish::open && (q.flags & O_DIRECTORY) != 0;
   }
 
-  queue* queue_of(question const& q) {
-    switch (q.what) {
-      case wish::open:
-        return is_of_directory(q) ? &shared_ : &files_;
-      case wish::set_mark:
-        return &shared_;
-      case wish::name:
-        return &names_;
-      default:
-        return nullptr;
-    }
+  /// How many like it waited in vain in this recovery; null: it never waits.
+  unsigned* late_of(question const& q) {
+    if (q.what == wish::set_mark || is_of_directory(q)) return &late_shared_;
+    return q.what == wish::open ? &late_files_ : nullptr;
+  }
+
+  /// Who waits for the lock of a directory above can be ended, and is not left. So there is no
+  /// bound of these, and many must not take long.
+  std::int64_t patience_ns(unsigned late) const {
+    return late < patience_.most_shared ? patience_.after(late) : patience_.least_ns;
   }
 
   /// So many processes may be left behind before that is asked.
   unsigned most(letter<question> const& asked) const {
     question const& q = asked.words;
-    constexpr unsigned most_names = 8;  // of messages
-    if (q.what == wish::name) return most_names;
     bool const is_shared = q.what == wish::set_mark
                                ? may_others_look_at(asked.fds[0].get())
                                : is_of_directory(q) && !private_.contains(handle_of(q));
@@ -343,16 +312,10 @@ class doorman {
     _exit(0);
   }
 
-  void give_up(queue& of, std::string const& file) {
-    ++of.late;
+  void give_up(std::string const& file) {
     if (!file.empty()) held_.insert(file);
-    of.left.add(std::exchange(pid_, 0), patience_.ends_ns);
+    left_.add(std::exchange(pid_, 0), patience_.ends_ns);
     opener_ = descriptor();
-  }
-
-  left_behind left(opener_work work) const {
-    return left_behind(
-        [work, user = user_.uid](pid_t but) { return openers_left(work, user, but); });
   }
 
   int asker_;
@@ -362,8 +325,8 @@ class doorman {
   std::vector<question> before_;  // what each opener has to know
   std::set<std::string> held_, private_;
   lock_patience const patience_;
-  left_behind left_opens_ = left(opener_work::opens), left_names_ = left(opener_work::names);
-  queue files_ = {left_opens_}, shared_ = {left_opens_}, names_ = {left_names_};
+  left_behind left_{[this](pid_t but) { return openers_left(user_.uid, but); }};
+  unsigned late_files_ = 0, late_shared_ = 0;
 };
 
 /// The user's side.
@@ -401,11 +364,8 @@ class asked_home : public home {
   }
 
   /// The kernel tells the name of what is open to anybody, also below directories that are shut.
-  std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd,
-                       std::chrono::milliseconds /*patience*/) const override {
-    letter<answer> const told = ask(about(wish::name, fs), fd);
-    std::string const name(told.words.name, strnlen(told.words.name, sizeof told.words.name));
-    return name.empty() ? nameless(fs, fd) : name;
+  std::string place_of(std::array<std::uint8_t, 16> const& fs, int fd) const override {
+    return nameless(fs, fd);
   }
 
   bool is_marked(int fd, std::string const& mark) const override {

@@ -3,9 +3,9 @@
 // done that he could not do himself. What needs more is asked of a small process of root's, the
 // opener: it opens by handle, syncs file systems, and keeps the mark of a recovery.
 // What stays true: the opener reads nothing of the journal, and opens regular files of that user
-// alone. A directory it opens by its name, with that user's rights. It tells no name that he could
-// not find himself, and says the same of all that is there and is not his. The user cannot look
-// into the process that has his rights, nor ask the opener himself.
+// alone. A directory it opens by its name, with that user's rights. It tells no names, and says the
+// same of all that is there and is not his. The user cannot look into the process that has his
+// rights, nor ask the opener himself.
 #pragma once
 
 #include <sys/types.h>

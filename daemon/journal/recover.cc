@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "abi/order_area.h"
@@ -34,14 +33,18 @@ namespace sluice::journal {
 
 namespace {
 
-constexpr std::chrono::milliseconds patience{5000};  // with a search for a name
-constexpr std::size_t names_max = 10;                // that are searched for
-
 std::uint64_t wall_ns() { return static_cast<std::uint64_t>(unix_ns()); }
 
 /// No inode that is changed from now on has an earlier time.
 std::uint64_t inode_clock_ns() {
   return static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME_COARSE));
+}
+
+/// Nobody else takes away what is brought there.
+bool is_ours_alone(int directory) {
+  struct stat st = {};
+  return fstat(directory, &st) == 0 && st.st_uid == geteuid() &&
+         (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 /// Whom a directory's lock keeps out, who opens it by handle, and of no other file: opener.cc.
@@ -204,7 +207,6 @@ class recovery {
     if (error != 0) throw sluice_error(fmt::format("{}: {}", options_.into, std::strerror(error)));
     if (auto const why = why_not_believed(into_.get()))  // something may have been mounted since
       throw sluice_error(fmt::format("{}: {}", options_.into, *why));
-    // Nobody else takes away what is brought there.
     if (!is_ours_alone(into_.get()))
       throw sluice_error(fmt::format(
           "{}: others may change it; make a directory there that is yours alone", options_.into));
@@ -283,11 +285,9 @@ class recovery {
     return at && fstat(at.get(), &st) == 0 && is_foreign(id, file, st);
   }
 
-  std::string name_of_file(file_id const& id) {
+  std::string name_of_file(file_id const& id) const {
     descriptor const at(home_->open(id, O_PATH));
-    if (!at) return "a file on " + uuid_text(id.fs);
-    if (left_ > names_max) return home_->place_of(id.fs, at.get());
-    return home_->place_of(id.fs, at.get(), left_ == 1 ? patience : patience / 10);
+    return at ? home_->place_of(id.fs, at.get()) : "a file on " + uuid_text(id.fs);
   }
 
   void leave(file_id const& id, file_records& file, std::string const& why) {

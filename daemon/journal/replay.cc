@@ -87,6 +87,13 @@ char const* users_doing_there(int error) {
   }
 }
 
+/// For people.
+std::string replay::place_of(std::array<std::uint8_t, 16> const& fs, int directory,
+                             std::string const& name) const {
+  std::string const in = home_.place_of(fs, directory);
+  return in.starts_with('/') ? in + "/" + name : name + " in " + in;
+}
+
 /// What has that name gets another one beside it. Empty: it does not, with errno.
 std::string replay::move_aside(int directory, std::string const& name, std::uint64_t inode) const {
   constexpr std::size_t name_bytes = 200;
@@ -176,7 +183,7 @@ void replay::take_back(file_id const& id, left_aside& one) {
   }
   home_.set_mark(file.get(), {}, hands_);  // or a later attempt would take it for its own
   std::string const name = move_aside(directory, m.given, st.st_ino);
-  if (!name.empty()) done_.aside.push_back(home_.place_of(id.fs, directory) + "/" + name);
+  if (!name.empty()) done_.aside.push_back(place_of(id.fs, directory, name));
 }
 
 void replay::look_who_changed(file_id const& id, struct stat const& st) {
@@ -346,9 +353,9 @@ int replay::refuse_name(record const& r, int directory) {
   if (live_.of(r.file)->is_removed) return EEXIST;
   if (leave_lost(r, "somebody else gave its name to another file")) return EEXIST;
   throw sluice_error(
-      fmt::format("{}/{}: was put there by somebody else, and the journal has a file of that name "
+      fmt::format("{}: was put there by somebody else, and the journal has a file of that name "
                   "to bring home; move it away and recover again; the journal is kept",
-                  home_.place_of(r.file.fs, directory), r.name));
+                  place_of(r.file.fs, directory, r.name)));
 }
 
 bool is_earlier(struct statx const& there, std::uint64_t born_ns, std::uint64_t crash_ns) {
@@ -371,7 +378,7 @@ int replay::put_aside(record const& r, int directory, int fd) {
 int replay::rename_aside(record const& r, int directory, std::uint64_t inode) {
   std::string const name = move_aside(directory, r.name, inode);
   if (name.empty()) return errno;
-  done_.aside.push_back(home_.place_of(r.file.fs, directory) + "/" + name);
+  done_.aside.push_back(place_of(r.file.fs, directory, name));
   return 0;
 }
 
@@ -471,8 +478,7 @@ void replay::make(record const& r) {
   made_[r.file] = {now, r.directory, directory == into_, r.name, given, changed_ns(st)};
   remember(r.file, fd);
   ++done_.made;
-  if (given_.contains(r.file))
-    done_.regrouped.push_back(home_.place_of(r.file.fs, directory) + "/" + r.name);
+  if (given_.contains(r.file)) done_.regrouped.push_back(place_of(r.file.fs, directory, r.name));
 }
 
 void replay::apply(std::uint64_t lsn, record const& r) {

@@ -131,6 +131,8 @@ class replay {
   int name_it(record const& r, int fd, int directory, std::string& given);
   int clear_name(record const& r, int directory);
   bool is_of_attempt(int fd, struct stat const& st) const;
+  std::string place_of(std::array<std::uint8_t, 16> const& fs, int directory,
+                       std::string const& name) const;
   std::string move_aside(int directory, std::string const& name, std::uint64_t inode) const;
   int look_for(int directory, std::string const& name, int fd) const;
   int refuse_name(record const& r, int directory);

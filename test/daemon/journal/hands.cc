@@ -49,13 +49,10 @@ TEST_CASE("what recoveries of a user left behind is known by owner and name", "[
   CHECK(hands_left(user) == 0);
   named_process const his(user, hands_name), hers(another, hands_name), other(user, "sluice-hand");
   CHECK(hands_left(user) == 1);
-  named_process const opens(0, opener_name(opener_work::opens, user));
-  named_process const forged(another, opener_name(opener_work::opens, user));
-  CHECK(openers_left(opener_work::opens, user) == 1);
-  CHECK(openers_left(opener_work::opens, another) == 0);
-  CHECK(openers_left(opener_work::names, user) == 0);
-  named_process const looks(0, opener_name(opener_work::names, another));
-  CHECK(openers_left(opener_work::names, another) == 1);
+  named_process const opens(0, opener_name(user));
+  named_process const forged(another, opener_name(user));
+  CHECK(openers_left(user) == 1);
+  CHECK(openers_left(another) == 0);
 }
 
 TEST_CASE("hands: what earlier recoveries left behind counts while it is there", "[order]") {

@@ -51,7 +51,8 @@ recover() { # STATUS WORDS…
 }
 for uid in $ann $bob; do cut_off $uid; done
 
-# A name says nothing to root's terminal.
+# Of his files root is told the inode: no name says anything to the terminal.
+inode=$(stat -c %i "$SCRATCH/data/$bob/file")
 as $bob mv "$SCRATCH/data/$bob/file" "$SCRATCH/data/$bob/"$'f\e]0;x\a\n\xc2\x9bile'
 as $bob "$python" - "$SCRATCH/data/$bob" <<'END' &
 import fcntl, os, signal, sys, time
@@ -71,8 +72,8 @@ pids+=("$!")
 until_true 30 test -e "$SCRATCH/data/$bob/leased" || fail 'no lease'
 for how in '0 --dry-run' '125 --quiet'; do
   recover "${how% *}" "$(log $bob)" --replay "${how#* }"
-  grep -q 'a lease on it: .*/f?]0;x????ile' "$SCRATCH/out" ||
-    fail "no name: $(cat -v "$SCRATCH/out")"
+  grep -q "a lease on it: the file with inode $inode on .*-inum $inode" "$SCRATCH/out" ||
+    fail "no inode: $(cat -v "$SCRATCH/out")"
   tr -d '\n -~' <"$SCRATCH/out" | grep -q . && fail "to the terminal: $(cat -v "$SCRATCH/out")"
 done
 kill -9 "${pids[-1]}"
