@@ -93,14 +93,9 @@ int writer::write_ring(batch const& b, std::uint64_t area_bytes) {
 int writer::checkpoint(std::uint64_t up_to, std::function<int()> const& sync_home) {
   lock held(mutex_);
   while (checkpointing_) changed_.wait(held);
-  return checkpoint_held(held, std::min(up_to, durable_), sync_home);
-}
-
-int writer::checkpoint_held(lock& held, std::uint64_t up_to,
-                            std::function<int()> const& sync_home) {
   if (failed_ != 0) return failed_;
   if (home_error_ != 0) return home_error_;
-  auto const to = tail_.mark_below(up_to);
+  auto const to = tail_.mark_below(std::min(up_to, durable_));
   if (to.lsn == tail_.head()) return 0;
   checkpointing_ = true;
   held.unlock();

@@ -63,7 +63,6 @@ class writer {
  private:
   using lock = std::unique_lock<std::mutex>;
   void write_open(lock& held);
-  int checkpoint_held(lock& held, std::uint64_t up_to, std::function<int()> const& sync_home);
   int write_super(lock& held, superblock next);
   int write_ring(batch const& b, std::uint64_t area_bytes);
 
