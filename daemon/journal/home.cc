@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/believed_place.h"
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/open_file.h"
 #include "base/sync.h"
@@ -184,13 +185,20 @@ int mounted_home::set_mark(int fd, std::string const& mark, hands& by) const {
 }
 
 std::uint64_t changed_ns(struct stat const& st) {
-  return static_cast<std::uint64_t>(st.st_ctim.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(st.st_ctim.tv_nsec);
+  return static_cast<std::uint64_t>(sluice::ns_of(st.st_ctim));
+}
+
+std::uint64_t modified_ns(struct stat const& st) {
+  return static_cast<std::uint64_t>(sluice::ns_of(st.st_mtim));
 }
 
 std::uint64_t ns_of(statx_timestamp const& t) {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
+
+std::uint64_t realtime_ns() { return static_cast<std::uint64_t>(unix_ns()); }
+
+std::uint64_t coarse_ns() { return static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME_COARSE)); }
 
 std::string nameless(std::array<std::uint8_t, 16> const& fs, int fd) {
   struct stat st = {};

@@ -93,10 +93,16 @@ class mounted_home : public home {
   std::map<std::array<std::uint8_t, 16>, mounted> mounted_;
 };
 
-/// Its ctime.
+/// Its ctime, and its mtime.
 std::uint64_t changed_ns(struct stat const& st);
+std::uint64_t modified_ns(struct stat const& st);
 
 std::uint64_t ns_of(statx_timestamp const& t);
+
+/// As files have it.
+std::uint64_t realtime_ns();
+/// The same by ticks, as files that nobody looks at are dated: none is from now on dated earlier.
+std::uint64_t coarse_ns();
 
 /// For people, of a file that has no name for them.
 std::string nameless(std::array<std::uint8_t, 16> const& fs, int fd);

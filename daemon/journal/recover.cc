@@ -18,7 +18,6 @@
 
 #include "abi/order_area.h"
 #include "base/believed_place.h"
-#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "journal/boot.h"
@@ -32,13 +31,6 @@
 namespace sluice::journal {
 
 namespace {
-
-std::uint64_t wall_ns() { return static_cast<std::uint64_t>(unix_ns()); }
-
-/// No inode that is changed from now on has an earlier time.
-std::uint64_t inode_clock_ns() {
-  return static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME_COARSE));
-}
 
 /// Nobody else takes away what is brought there.
 bool is_ours_alone(int directory) {
@@ -171,7 +163,7 @@ class recovery {
     result_.end = s.end;
     result_.damaged_before = s.damaged_before;
     result_.files = live_.files().size();
-    super_.ours.end(wall_ns());
+    super_.ours.end(realtime_ns());
     crash_ = {s.written_ns_max + super_.window_ns, super_.ours};
   }
 
@@ -346,21 +338,21 @@ class recovery {
   /// ends this: that the machine runs since proves nothing of its disk.
   void announce() {
     if (options_.replay) std::fill(std::begin(super_.boot), std::end(super_.boot), std::uint8_t{0});
-    crash_.begun_ns = inode_clock_ns();
+    crash_.begun_ns = coarse_ns();
     super_.ours.begin(crash_.begun_ns);
     write_super();
     if (options_.on_write) options_.on_write();
   }
 
   void renew() {
-    if (!super_.ours.want_renewal(wall_ns())) return;
-    super_.ours.renew(wall_ns());
+    if (!super_.ours.want_renewal(realtime_ns())) return;
+    super_.ours.renew(realtime_ns());
     write_super();
   }
 
   /// It failed: what changes from now on is not ours. If that cannot be said, the span ends soon.
   void end_attempt() {
-    super_.ours.close(wall_ns());
+    super_.ours.close(realtime_ns());
     write_slot(disk_, super_);
   }
 

@@ -35,12 +35,7 @@ struct wait_entry {
 };
 constexpr std::uint32_t word_of_32_bits = 2;
 
-std::uint64_t clock_now(clockid_t which) { return static_cast<std::uint64_t>(read_clock(which)); }
-
 }  // namespace
-
-std::uint64_t realtime_ns() { return clock_now(CLOCK_REALTIME); }
-std::uint64_t coarse_ns() { return clock_now(CLOCK_REALTIME_COARSE); }
 
 service::service(disk& d, superblock const& s, service_rules const& keep)
     : keep_(keep),

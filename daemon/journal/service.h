@@ -270,9 +270,4 @@ class service {
   thread_pool pool_;  // whose checkpoint asks commits_
 };
 
-/// As files have it.
-std::uint64_t realtime_ns();
-/// The same by ticks, as files that nobody looks at are dated.
-std::uint64_t coarse_ns();
-
 }  // namespace sluice::journal

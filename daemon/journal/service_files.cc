@@ -26,11 +26,6 @@ bool same(struct stat const& st, file_key const& key) {
   return st.st_ino == key.second && device_word(st) == key.first;
 }
 
-std::uint64_t modified_ns(struct stat const& st) {
-  return static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
-}
-
 std::uint64_t pages_in(std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; }
 
 /// Where something is mounted, or cannot be looked at, somebody has it.

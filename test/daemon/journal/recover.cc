@@ -33,7 +33,6 @@
 
 using namespace sluice::journal;
 using sluice::test::bench;
-using sluice::test::wall_ns;
 
 namespace {
 
@@ -250,7 +249,7 @@ TEST_CASE("a name that an earlier file has still is the later one's", "[order]")
     b.write(name.str(), "");
     usleep(20'000);
     record r = b.about(kind::create, "a");
-    r.changed_ns = wall_ns();
+    r.changed_ns = realtime_ns();
     usleep(20'000);
     r.file.handle.back() ^= 1;  // of nothing that is there
     b.tell(r);
@@ -385,7 +384,7 @@ TEST_CASE("a new file is its owner's, with its mode, before its bytes come home"
   b.tell(made);
   b.tell_owner(made.file, stranger, stranger);
   // When home had it so for the last time: later than what is there, or before.
-  b.tell_new(made.file, "secret", is_behind ? wall_ns() + 1'000'000'000 : 1);
+  b.tell_new(made.file, "secret", is_behind ? realtime_ns() + 1'000'000'000 : 1);
   b.crash();
   auto const r = b.recover_it(false, true);
   struct stat st = {};

@@ -29,12 +29,6 @@ namespace sluice::test {
 
 using namespace sluice::journal;
 
-inline std::uint64_t wall_ns() {
-  timespec t = {};
-  clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
-}
-
 /// A small file system of its own, for not every one tells a uuid.
 struct file_system {
   sluice::test::scratch holder;
@@ -76,7 +70,7 @@ struct bench {
   void open_writer() {
     disk.emplace(log, file_disk::use::write);
     w.emplace(*disk, read_slots(*disk).in_force,
-              surroundings{wall_ns, [] { return std::uint64_t{1}; }});
+              surroundings{realtime_ns, [] { return std::uint64_t{1}; }});
   }
   void crash() {
     w.reset();
@@ -149,7 +143,7 @@ struct bench {
   record tell_lost(std::string const& name, std::string const& text, file_id const* in = nullptr) {
     write(name, "");
     record made = about(kind::create, name);
-    made.changed_ns = wall_ns();
+    made.changed_ns = realtime_ns();
     if (in != nullptr) made.directory = *in;
     tell(made);
     tell_new(made.file, text);

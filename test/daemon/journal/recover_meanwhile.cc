@@ -23,7 +23,6 @@ using namespace sluice::journal;
 using sluice::descriptor;
 using sluice::test::bench;
 using sluice::test::held_lock;
-using sluice::test::wall_ns;
 
 namespace {
 
@@ -33,7 +32,7 @@ constexpr uid_t stranger = 64001;
 void add_lost_empty(bench& b, std::string const& name) {
   b.write(name, "");
   record made = b.about(kind::create, name), size;
-  made.changed_ns = wall_ns();
+  made.changed_ns = realtime_ns();
   size.what = kind::truncate;
   size.file = made.file;
   for (auto const* r : {&made, &size}) REQUIRE(b.w->try_append(*r, b.lsn) == 0);
