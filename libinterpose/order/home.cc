@@ -190,22 +190,20 @@ int mark_file(int fd, file_now const& f, order_request kind, abi::order_inode* i
 
 }  // namespace
 
-static bool has_records(file_now const& f) { return (flags_of(f) & abi::order_logged) != 0; }
-
 int refused_at_home(file_now const& f) {
-  return has_records(f) ? static_cast<int>(durable.area->head.refused.load()) : 0;
+  return is_logged(f) ? static_cast<int>(durable.area->head.refused.load()) : 0;
 }
 
 int sync_own(int fd, file_now const& f, order_request kind) {
   int const error = sync_now(fd, kind);
-  if (!has_records(f)) return error;
+  if (!is_logged(f)) return error;
   if (is_of_disk(error)) tell_refused(error);
   return error != 0 ? error : static_cast<int>(durable.area->head.refused.load());
 }
 
 int sync_sent_back(int fd, file_now const& f, order_request kind) {
   count(order_count::sent_back);
-  return has_records(f) ? without_daemon(fd, f, kind) : sync_now(fd, kind);
+  return is_logged(f) ? without_daemon(fd, f, kind) : sync_now(fd, kind);
 }
 
 int without_daemon(int fd, file_now const& f, order_request kind) {

@@ -3,7 +3,6 @@
 // much went out, the file position after the call where it ended. Bytes that stay in a buffer are
 // remembered by fd, because libc may write them without a call of ours: at exit, or when another
 // stream is read.
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -136,15 +135,10 @@ int flags_of_mode(char const* mode) {
   return flags;
 }
 
-FILE* refuse_stream(int error) {
-  errno = error;
-  return nullptr;
-}
-
 FILE* fopen(char const* path, char const* mode) {
   int const flags = flags_of_mode(mode);
   if (!may_change(flags)) return next::fopen(path, mode);
-  if (int const error = closed_for_names(); error != 0) return refuse_stream(error);
+  if (int const error = closed_for_names(); error != 0) return refused<FILE*>(error);
   opening const o = before_open(sys::at_cwd, path, flags);
   FILE* const f = next::fopen(path, mode);
   if (f != nullptr) after_open(o, f->_fileno);
