@@ -46,7 +46,7 @@ struct service_rules {
 };
 
 struct service_counts {
-  std::uint64_t asked = 0, passed = 0, synced = 0, logged = 0, checkpoints = 0;
+  std::uint64_t asked = 0, synced = 0, logged = 0, checkpoints = 0;
   std::uint64_t rests = 0;  // how often it let go of all files
 };
 

@@ -342,7 +342,6 @@ void service::let_go(files removed) {
 /// Of a file that is not held the journal has records at most when it was removed: a drain has
 /// nothing to wait for.
 void service::pass(request const& r) {
-  ++counts_.passed;
   answer(r, r.kind == abi::order_request::drain ? 0 : abi::go_native);
 }
 
@@ -520,7 +519,6 @@ void service::act(file_ptr const& f, request const& r, found now) {
   if (home_error_ != 0 || log_.failed() != 0) how = way::pass;
   switch (how) {
     case way::pass:
-      ++counts_.passed;
       f->has_baseline = false;
       for (auto const& p : places_of(*f)) {
         p.in->give_back(p.key);
@@ -584,6 +582,7 @@ void service::on_directory(request const& r) {
   if (home_error_ != 0) return answer(r, home_error_);
   if (log_.failed() != 0) return answer(r, abi::go_native);
   ++counts_.synced;
+  told_.synced(*r.from);
   bool const has_names = anything_live();
   pool_.run(
       [this, d, has_names, on = mount_of(*d)] {

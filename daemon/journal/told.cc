@@ -64,7 +64,6 @@ void told::add(area& a) {
 }
 
 void told::logged(area& a, std::uint64_t lsn) {
-  ++all_.logged;
   counts* const c = of(a);
   if (c == nullptr) return;
   ++c->logged;
@@ -72,7 +71,6 @@ void told::logged(area& a, std::uint64_t lsn) {
 }
 
 void told::synced(area& a) {
-  ++all_.synced;
   if (counts* const c = of(a)) ++c->synced;
 }
 
@@ -83,13 +81,6 @@ void told::publish(std::uint64_t head) const {
     to.synced = c.synced;
     to.is_in_journal = c.last_lsn > head ? 1 : 0;
   }
-}
-
-void told::publish(std::uint64_t head, abi::order_status& to) const {
-  publish(head);
-  to.areas = areas_.size();
-  to.logged = all_.logged;
-  to.synced = all_.synced;
 }
 
 }  // namespace sluice::journal

@@ -44,15 +44,12 @@ class told {
   void synced(area& a);
   /// Into the areas. All below `head` is safe at home.
   void publish(std::uint64_t head) const;
-  /// And what is known here into `to`.
-  void publish(std::uint64_t head, abi::order_status& to) const;
 
  private:
   /// Null: it was removed, and requests of it are still under way.
   counts* of(area& a);
 
   std::map<area*, counts> areas_;
-  counts all_;
 };
 
 }  // namespace sluice::journal

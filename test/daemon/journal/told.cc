@@ -14,6 +14,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "commands/cli/order_rows.h"
 #include "order_served.h"
@@ -169,9 +170,16 @@ TEST_CASE("the daemon tells each job and all what it logged, and whether that is
     close(fd);
   }
   REQUIRE(s.counts().logged == 1);
+  descriptor const directory(open(s.dir.c_str(), O_RDONLY | O_DIRECTORY));
+  REQUIRE(s.program->sync(directory.get(), abi::order_request::directory) == 0);
   s.stand_still();
-  s.ask([&](auto& d) { d.publish(status.memory()); });
+  std::uint64_t synced = 0;  // of all kinds
+  s.ask([&](auto& d) {
+    d.publish(status.memory());
+    synced = d.counts().synced;
+  });
   CHECK(said.logged == 1);
+  CHECK((said.synced == synced && status.memory().synced == synced));
   CHECK(said.is_in_journal == 1);
   CHECK(status.memory().files_live == 1);
   CHECK(status.memory().batches > 0);
