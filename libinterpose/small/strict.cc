@@ -325,6 +325,17 @@ flushed flush_ring(slot& s, int fd, amount how, std::int64_t until_ns) {
 }
 
 bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
+  // All of it first: what waits in the ring while this thread waits for a limit becomes another
+  // write of the kernel, for which it would wait again.
+  auto const has_flushed = [&] {
+    return is_held(fd) && s.is_for == use::strict &&
+           ring_of(s.lease).flushes.load(std::memory_order_relaxed) != s.paid_flushes;
+  };
+  while (has_flushed())
+    if (!settle(s, fd, ring_of(s.lease))) {
+      end_for_a_while(fd);
+      return false;
+    }
   unsigned const lease = s.lease;
   std::uint64_t const word = row_of(lease).word.load();
   core::ring& r = ring_of(lease);
@@ -342,9 +353,7 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
       std::uint64_t const waiting = core::bytes_in(r) - r.begin.load(std::memory_order_relaxed);
       bool const is_half = waiting >= core::ring::due && waiting - n < core::ring::due;
       if (is_half || set->rings->head.is_asleep.load() != 0) ring_bell(head());
-      bool const has_flushed = r.flushes.load(std::memory_order_relaxed) != s.paid_flushes;
-      bool const pays = !has_flushed || settle(s, fd, r);
-      if (!pays || is_costly(s)) end_for_a_while(fd);
+      if (is_costly(s)) end_for_a_while(fd);
       return true;
     }
     fits = a == core::added::full && make_room(s, r, n);

@@ -81,6 +81,18 @@ between 1 "$(gathered writes)" 131072 'writes that waited'
 metered=$((131072 - $(gathered writes) + $(gathered flushes)))
 between "$metered" "$(count call write calls)" $((metered + 2)) 'writes that were metered'
 
+# While the program waits for a limit, nothing is in the ring that would need another wait.
+cat >"$SCRATCH/limited.py" <<'P'
+import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+for _ in range(20000): os.write(f, b"12345678")
+P
+for round in 1 2 3; do
+  LIMIT="write=100/s@$DIR" writing "$DIR" python3 "$SCRATCH/limited.py" "$DIR/to" ||
+    fail "limited.py: status $?"
+  between 128 "$(count call write calls)" 400 'of 20000 writes at a limit, metered'
+done
+
 # A kibibyte at a time fills half of what may wait with few writes: that pays all the same.
 cat >"$SCRATCH/kibibytes.py" <<'P'
 import os, sys
