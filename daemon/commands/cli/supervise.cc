@@ -2,6 +2,9 @@
 // All signals are blocked and taken one by one with sigwaitinfo, so there is no handler and no
 // race. A signal of the terminal (si_code SI_KERNEL) reaches the child by itself: only those
 // somebody sent are passed on.
+// A child that stops is followed where a shell waits for that: it was told through us or by the
+// terminal, or we are what the terminal shows. Else whoever stopped the child continues or kills
+// it, and would not know of us.
 #include "commands/cli/supervise.h"
 
 #include <fcntl.h>
@@ -16,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -130,36 +134,65 @@ class chores {
   std::int64_t due_ns_ = 0;
 };
 
-/// True when the child has ended.
-bool look_at(pid_t child, ending& e, chores& meanwhile) {
-  int status = 0;
-  pid_t got = 0;
-  while ((got = waitpid(child, &status, WNOHANG | WUNTRACED)) == child) {
-    if (WIFEXITED(status)) e = {WEXITSTATUS(status), 0};
-    if (WIFSIGNALED(status)) e = {0, WTERMSIG(status)};
-    if (!WIFSTOPPED(status)) return true;
-    meanwhile.call();
-    stop_like(WSTOPSIG(status));
-    kill(child, SIGCONT);
-  }
-  return got < 0 && errno == ECHILD;
+bool is_job_control(int sig) { return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU; }
+
+bool is_in_foreground() {
+  int const terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  bool const is_shown = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
+  if (terminal >= 0) close(terminal);
+  return is_shown;
 }
 
-ending wait_for_end(pid_t child, chores& meanwhile) {
-  sigset_t all;
-  sigfillset(&all);
-  ending e;
-  while (!look_at(child, e, meanwhile)) {
-    siginfo_t info = {};
-    int const sig = meanwhile.wait(all, info);
-    if (sig <= 0 || sig == SIGCHLD || !was_sent(info)) continue;
-    if (info.si_code == SI_QUEUE)
-      sigqueue(child, sig, info.si_value);
-    else
-      kill(child, sig);
+class supervisor {
+ public:
+  supervisor(pid_t child, chores& meanwhile) : child_(child), meanwhile_(meanwhile) {}
+
+  ending wait_for_end() {
+    sigset_t all;
+    sigfillset(&all);
+    while (!look()) {
+      siginfo_t info = {};
+      int const sig = meanwhile_.wait(all, info);
+      if (is_job_control(sig)) is_told_ = true;
+      if (sig <= 0 || sig == SIGCHLD || !was_sent(info)) continue;
+      if (info.si_code == SI_QUEUE)
+        sigqueue(child_, sig, info.si_value);
+      else
+        kill(child_, sig);
+    }
+    return ending_;
   }
-  return e;
-}
+
+ private:
+  /// True when the child has ended.
+  bool look() {
+    int status = 0;
+    pid_t got = 0;
+    while ((got = waitpid(child_, &status, WNOHANG | WUNTRACED | WCONTINUED)) == child_) {
+      if (WIFEXITED(status)) ending_ = {WEXITSTATUS(status), 0};
+      if (WIFSIGNALED(status)) ending_ = {0, WTERMSIG(status)};
+      if (WIFEXITED(status) || WIFSIGNALED(status)) return true;
+      stopped_by_ = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+      if (stopped_by_ == 0) is_told_ = false;
+    }
+    // What stopped the child may reach us after the news of that.
+    if (stopped_by_ != 0 && (is_told_ || is_in_foreground())) follow();
+    return got < 0 && errno == ECHILD;
+  }
+
+  void follow() {
+    meanwhile_.call();
+    stop_like(std::exchange(stopped_by_, 0));
+    is_told_ = false;
+    kill(child_, SIGCONT);
+  }
+
+  pid_t const child_;
+  chores& meanwhile_;
+  ending ending_;
+  int stopped_by_ = 0;    // 0: it runs
+  bool is_told_ = false;  // to stop, and the child is or will be
+};
 
 }  // namespace
 
@@ -195,7 +228,7 @@ ending supervise(std::vector<std::string> const& command,
   close(failure[0]);
   chores work(meanwhile);
   work.call();
-  ending const e = wait_for_end(child, work);
+  ending const e = supervisor(child, work).wait_for_end();
   give_back(before);
   if (failed)
     throw error(status_of_exec_failure(why),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Signals: passed on when sent, the child dies with sluice, a stop is seen by both.
+# Signals: passed on when sent, the child dies with sluice, a stop is seen by both where it was told
+# through sluice or by the terminal. Who stops the child alone continues or kills it.
 # set -m: each run has a process group of its own, whose parent is this session. In an orphaned
 # group, such as that of a session leader, the kernel ignores TSTP.
 set -um
@@ -40,11 +41,19 @@ wait_state "$parent" T "sluice, TSTP to sluice"
 kill -CONT "$parent"
 wait_state "$child" S "the child, CONT to sluice"
 wait_state "$parent" S "sluice, CONT to sluice"
-kill -STOP "$child"
-wait_state "$parent" T "sluice, STOP to the child"
-kill -CONT "-$group"
+kill -TSTP "$child" "$parent"  # not the group: the bash in it would end a loop of this one
+wait_state "$child" T "the child, TSTP to both"
+wait_state "$parent" T "sluice, TSTP to both"
+kill -CONT "$child" "$parent"
 wait_state "$child" S "the child, CONT to both"
 wait_state "$parent" S "sluice, CONT to both"
+for how in STOP TSTP; do
+  kill -"$how" "$child"
+  wait_state "$child" T "the child, $how to it"
+  kill -CONT "$child"
+  wait_state "$child" S "the child, CONT to it"
+done
+wait_state "$parent" S "sluice, a stop and CONT to the child"
 kill -KILL "$parent"
 for _ in $(seq 100); do
   case "$(state "$child")" in '' | Z) break ;; esac
@@ -52,6 +61,23 @@ for _ in $(seq 100); do
 done
 case "$(state "$child")" in '' | Z) ;; *) fail "the child outlived sluice" ;; esac
 wait 2>/dev/null
+
+# It is stopped, and killed.
+for how in STOP TSTP; do
+  rm "$SCRATCH/pid"
+  run -- bash -c 'echo $$ >'"$SCRATCH"'/pid; exec sleep 60' 2>/dev/null &
+  group=$!
+  wait_for "$SCRATCH/pid"
+  child=$(cat "$SCRATCH/pid")
+  kill -"$how" "$child"
+  wait_state "$child" T "the child, $how to it"
+  kill -KILL "$child"
+  ended() { [ -z "$(state "$group")" ] || [ "$(state "$group")" = Z ]; }
+  until_true ended || fail "sluice, $how and KILL to the child: $(state "$group")"
+  wait "$group"
+  status=$?
+  [ $status = 137 ] || fail "$how and KILL: status $status"
+done
 
 # A CONT that comes after the child has stopped and before sluice has must end the stop. strace
 # makes that moment long.
