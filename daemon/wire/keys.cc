@@ -85,18 +85,17 @@ void read_secret(std::string const& path, security& s) {
                       "`sluiced keys new`");
 }
 
-bool has_text(std::string const& path) {
-  std::ifstream file(path);
-  std::string word;
-  return bool(file >> word);
-}
-
 bool exists(std::string const& path) { return access(path.c_str(), F_OK) == 0; }
 
 }  // namespace
 
-std::vector<key_line> read_key_lines(std::string const& path) {
-  auto const lines = lines_of(path, writable_by_others, "copy it from the machine it belongs to");
+namespace {
+
+std::vector<std::string> list_lines(std::string const& path) {
+  return lines_of(path, writable_by_others, "copy it from the machine it belongs to");
+}
+
+std::vector<key_line> keys_in(std::vector<std::string> const& lines, std::string const& path) {
   std::vector<key_line> out;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     auto const words = words_of(lines[i]);
@@ -118,6 +117,16 @@ std::vector<key_line> read_key_lines(std::string const& path) {
   return out;
 }
 
+bool is_blank(std::string const& line) {
+  return line.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
+}
+
+}  // namespace
+
+std::vector<key_line> read_key_lines(std::string const& path) {
+  return keys_in(list_lines(path), path);
+}
+
 bool speak_alike(security const& a, security const& b) {
   return a.name == b.name && a.secret_key == b.secret_key && a.parent_key == b.parent_key &&
          a.more_parents == b.more_parents;
@@ -135,8 +144,9 @@ security read_keys(std::string const& dir) {
   }
   std::string const path = dir + "/allowed";
   if (!exists(path)) return s;
-  s.has_list = has_text(path);
-  for (key_line const& line : read_key_lines(path)) {
+  auto const lines = list_lines(path);
+  s.has_list = !std::all_of(lines.begin(), lines.end(), is_blank);
+  for (key_line const& line : keys_in(lines, path)) {
     if (line.who == nullptr)
       throw usage_error(
           fmt::format("{}: {} has no role; add node or relay to its line", path, line.name));

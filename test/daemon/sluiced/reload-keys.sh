@@ -29,6 +29,10 @@ reread 2 "$refused" 'a list that dangles'
 rm "$dir/allowed"
 : >"$dir/allowed"
 reread 3 "$refused" 'an empty list'
+rm "$dir/allowed"
+mkfifo "$dir/allowed"
+reread 1 'everything stays why=.*allowed: not a file' 'a pipe'
+rm "$dir/allowed"
 says "$taken" 0 || fail "a list without a line was taken: $(cat "$LOG")"
 cp "$SCRATCH/list" "$dir/allowed"
 reread 1 "$taken" 'the list as it was'
