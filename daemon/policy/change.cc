@@ -8,6 +8,8 @@
 
 #include "core/units.h"
 #include "policy/background.h"
+#include "policy/order.h"
+#include "policy/small.h"
 #include "policy/supply.h"
 
 namespace sluice::policy {
@@ -41,6 +43,44 @@ void compare_supplies(site const& from, site const& to, lines& out) {
   for (auto const& s : old)
     if (find(now, s) == nullptr)
       out.push_back(fmt::format("{} is no longer shared: nobody is limited on it", s.name()));
+}
+
+/// What is done for the files of a target, beside limits.
+std::string care_in_words(target_spec const& t) {
+  std::vector<std::string> words;
+  if (t.durable || t.ordered)
+    words.push_back(
+        fmt::format("order {}, by {}", t.ordered ? "ordered" : "durable", word_of(t.stream)));
+  if (t.after) words.push_back(after_in_words(*t.after));
+  for (small_word const& w : small_words)
+    if (t.*w.sets) words.push_back(fmt::format("small {}", w.word));
+  if (t.one_file_system) words.push_back("one file system");
+  return words.empty() ? "nothing but limits" : fmt::format("{}", fmt::join(words, ", "));
+}
+
+target_spec const* find_target(site const& in, std::string const& name) {
+  for (auto const& t : in.targets)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+void compare_targets(site const& from, site const& to, lines& out) {
+  for (auto const& t : to.targets) {
+    target_spec const* const was = find_target(from, t.name);
+    std::string const care = care_in_words(t);
+    if (was == nullptr) {
+      out.push_back(fmt::format("target {} is new, at {}: {}", t.name, t.path, care));
+      continue;
+    }
+    if (was->path != t.path)
+      out.push_back(
+          fmt::format("target {} of new jobs: at {} -> at {}", t.name, was->path, t.path));
+    if (auto const before = care_in_words(*was); before != care)
+      out.push_back(fmt::format("target {} of new jobs: {} -> {}", t.name, before, care));
+  }
+  for (auto const& t : from.targets)
+    if (find_target(to, t.name) == nullptr)
+      out.push_back(fmt::format("target {} is gone, for new jobs", t.name));
 }
 
 struct bounds {
@@ -127,6 +167,7 @@ std::string capacity_in_words(supply const& s) {
 
 lines changes(site const& from, site const& to) {
   lines out;
+  compare_targets(from, to, out);
   compare_supplies(from, to, out);
   compare_classes(from, to, out);
   compare_control(from, to, out);
