@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "policy/background.h"
+#include "policy/class_limits.h"
 #include "policy/cost_file.h"
 #include "policy/order.h"
 #include "policy/requests.h"
@@ -28,19 +29,6 @@ bool is_there(policy::target_spec const& target, policy::file_system const& file
 
 fixed_channel fixed_of(policy::channel_spec const& c, bool is_own) {
   return {c.name, c.amount.unit, c.amount.rate_q40, is_own};
-}
-
-/// The channel whose curve follows the grants. It begins at nothing and is opened before anybody
-/// can have attached.
-policy::channel_spec granted_channel(policy::supply const& of) {
-  policy::channel_spec c;
-  c.name = of.name();
-  c.origin = "granted by sluiced";
-  c.ops = core::ops_of_selector(of.resource);
-  c.amount.unit = of.unit;
-  c.target = of.target;
-  c.outermost = true;
-  return c;
 }
 
 /// The costs of the policy were measured on another mount than this node has there: VOPs would be a
@@ -110,7 +98,7 @@ job_limits limits_of(site_state const& site, limit_wish const& wish,
       out.left_out.push_back(slot.of.name());
       continue;
     }
-    input.channels.push_back(granted_channel(slot.of));
+    input.channels.push_back(policy::granted_channel(slot.of));
     out.granted.push_back(slot.of.name());
   }
   add_followed(site.site(), wish.qos_class, lacks, input.channels);

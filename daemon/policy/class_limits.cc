@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "policy/background.h"
+#include "policy/requests.h"
 
 namespace sluice::policy {
 
@@ -17,11 +19,25 @@ place where_it_says(std::string const& path) {
   return {.path = std::move(plain)};
 }
 
+/// The same of a daemon, which grants what classes have.
+compile_input granted_input_of(site const& s, std::string const& qos_class) {
+  compile_input input;
+  input.targets = s.targets;
+  input.roles = s.roles;
+  input.channels = s.channels;
+  for (auto const& of : supplies(s))
+    if (of.capacity != 0) input.channels.push_back(granted_channel(of));
+  add_background_channels(backgrounds_of(s, qos_class), input.channels);
+  add_request_channels(promises_of(s, qos_class), input.channels);
+  return input;
+}
+
 /// Where the words say no place, the file and the class are told.
 void check_class_limits(site const& s, std::string const& qos_class, std::string const& file,
                         file_system const& files) {
   try {
     compile(input_of(s, qos_class), files);
+    compile(granted_input_of(s, qos_class), files);
   } catch (error const& e) {
     std::string const why = e.what();
     if (e.status() != exit_usage || why.starts_with(file)) throw;
@@ -31,6 +47,17 @@ void check_class_limits(site const& s, std::string const& qos_class, std::string
 }
 
 }  // namespace
+
+channel_spec granted_channel(supply const& of) {
+  channel_spec c;
+  c.name = of.name();
+  c.origin = "granted by sluiced";
+  c.ops = core::ops_of_selector(of.resource);
+  c.amount.unit = of.unit;
+  c.target = of.target;
+  c.outermost = true;
+  return c;
+}
 
 compile_input input_of(site const& s, std::string const& qos_class) {
   compile_input input;
@@ -55,9 +82,7 @@ file_system as_found() {
 }
 
 void check_targets(site const& s, file_system const& files) {
-  compile_input input;
-  input.targets = s.targets;
-  compile(input, files);
+  compile(granted_input_of(s, ""), files);
 }
 
 void check_classes(site const& s, std::string const& file, file_system const& files) {

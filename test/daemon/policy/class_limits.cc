@@ -42,3 +42,18 @@ TEST_CASE("class limits: a class has the channels of the policy and its own limi
   CHECK(policy::input_of(s, "low").channels.size() == 2);
   CHECK_NOTHROW(policy::check_classes(s, "site.json", policy::as_written()));
 }
+
+TEST_CASE("class limits: what a daemon adds for supplies counts") {
+  auto const shared = [](unsigned targets) {
+    std::string all;
+    for (unsigned t = 0; t < targets; ++t)
+      all += fmt::format(R"({}"t{}": {{"path": "/no/{}", "capacity": {{"metadata": "9/s"}}}})",
+                         t == 0 ? "" : ",", t, t);
+    return policy::parse_policy("{\"targets\": {" + all + "}}", "site.json");
+  };
+  auto const files = policy::as_written();
+  CHECK_NOTHROW(policy::check_classes(shared(15), "site.json", files));
+  CHECK_THROWS_WITH(policy::check_targets(shared(16), files), Catch::Contains("more than 15"));
+  CHECK_THROWS_WITH(policy::check_classes(shared(16), "site.json", files),
+                    Catch::Contains("more than 15"));
+}
