@@ -12,14 +12,14 @@ override_keeper::override_keeper(std::string path, runtime::logger& log)
     : path_(std::move(path)), log_(log) {
   try {
     if (auto const text = read_file(path_))
-      book_ = verbs::override_book::from_text(*text, wire::job_key, clock_id());
+      book_ = verbs::override_book::from_text(*text, wire::job_key, boot_id());
   } catch (error const& e) {
     log_.error("overrides lost", {{"why", e.what()}});
   }
 }
 
 void override_keeper::keep() {
-  if (!replace_file(path_, book_.to_text(clock_id()), {.is_durable = true}))
+  if (!replace_file(path_, book_.to_text(boot_id()), {.is_durable = true}))
     log_.error("overrides are not saved", {{"path", path_}});
 }
 

@@ -136,7 +136,7 @@ void state::reload(moment at) {
 }
 
 void state::keep_overrides(moment at) {
-  if (!replace_file(overrides_path(config), overrides.to_text(clock_id())))
+  if (!replace_file(overrides_path(config), overrides.to_text(boot_id())))
     services.log.warning("overrides cannot be kept", {{"dir", config.state_dir}});
   kept.written(at.mono_ns);
 }
@@ -145,7 +145,7 @@ void state::recall_overrides() {
   auto const text = read_file(overrides_path(config));
   if (!text) return;
   try {
-    overrides = verbs::override_book::from_text(*text, wire::job_key, clock_id());
+    overrides = verbs::override_book::from_text(*text, wire::job_key, boot_id());
   } catch (error const& e) {
     services.log.error("overrides lost", {{"why", e.what()}});
   }

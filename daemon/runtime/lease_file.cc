@@ -22,7 +22,7 @@ struct record {
   std::uint64_t checksum;  // of all that follows
   std::uint64_t magic;
   std::uint64_t sequence;
-  char clock_id[40];
+  char boot_id[40];
   std::uint64_t parent, obeyed, parent_incarnation;
   std::int64_t lend_until;
   std::uint64_t count;
@@ -68,7 +68,7 @@ lease::child_memory memory_of(kept_lease const& kept, std::span<std::uint32_t co
 
 lease_file::lease_file(std::string const& path)
     : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)),
-      clock_id_(clock_id()) {
+      boot_id_(boot_id().substr(0, sizeof record::boot_id - 1)) {
   if (!fd_) throw sluice_error(fmt::format("{}: {}", path, std::strerror(errno)));
   if (int const why = posix_fallocate(fd_.get(), 0, 2 * sizeof(record)); why != 0)
     throw sluice_error(fmt::format("no room for {}: {}", path, std::strerror(why)));
@@ -81,8 +81,8 @@ std::optional<kept_lease> lease_file::read() const {
   record best = {}, r;
   for (unsigned half = 0; half < 2; ++half)
     if (read_half(fd_.get(), half, r) && r.sequence > best.sequence) best = r;
-  best.clock_id[sizeof best.clock_id - 1] = 0;
-  if (best.sequence == 0 || best.clock_id != clock_id_) return std::nullopt;
+  best.boot_id[sizeof best.boot_id - 1] = 0;
+  if (best.sequence == 0 || best.boot_id != boot_id_) return std::nullopt;
   kept_lease kept{best.parent, best.obeyed, best.parent_incarnation, best.lend_until, {}};
   for (unsigned i = 0; i < best.count; ++i) {
     auto const& row = best.row[i];
@@ -97,7 +97,7 @@ bool lease_file::write(kept_lease const& kept) {
   std::memset(static_cast<void*>(&r), 0, sizeof r);
   r.magic = magic;
   r.sequence = ++sequence_;
-  std::strncpy(r.clock_id, clock_id_.c_str(), sizeof r.clock_id - 1);
+  std::strncpy(r.boot_id, boot_id_.c_str(), sizeof r.boot_id - 1);
   r.parent = kept.parent;
   r.obeyed = kept.obeyed;
   r.parent_incarnation = kept.parent_incarnation;

@@ -47,7 +47,7 @@ class lease_file {
 
  private:
   descriptor fd_;
-  std::string clock_id_;
+  std::string boot_id_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -117,6 +117,18 @@ std::uint64_t next_incarnation(std::string const& state_dir, std::uint64_t realt
   return next;
 }
 
+void check_clock() {
+  // A kernel without time namespaces has no such file.
+  std::ifstream offsets("/proc/self/timens_offsets");
+  std::string clock;
+  for (std::int64_t s = 0, ns = 0; offsets >> clock >> s >> ns;)
+    if (clock == "boottime" && (s != 0 || ns != 0))
+      throw sluice_error(fmt::format(
+          "the clock of this time namespace is {} s beside the machine's, and other programs are "
+          "known by the machine's: start the daemon outside of the namespace",
+          s));
+}
+
 std::vector<std::string> check_machine(config const& c, std::size_t children) {
   std::vector<std::string> out;
   rlimit files = {};

@@ -28,6 +28,11 @@ int lock_state_dir(std::string const& state_dir, std::string& trouble);
 std::uint64_t next_incarnation(std::string const& state_dir, std::uint64_t realtime_ns,
                                std::string& trouble);
 
+/// Leases and pauses end on CLOCK_BOOTTIME, and processes are known by when they began. Throws
+/// where a time namespace shifts that: the next daemon outside of it would be wrong about all of
+/// them.
+void check_clock();
+
 /// Raises the soft RLIMIT_NOFILE to the hard one. What a person should know: sentences.
 std::vector<std::string> check_machine(config const& c, std::size_t children);
 

@@ -196,6 +196,7 @@ int run_daemon(runtime::command_line const& line) {
   config const written = runtime::read_config(line);
   named_files const named = read_named(written);
   if (line.check) return say_checked(written, named);
+  runtime::check_clock();
   int const signal_fd = runtime::open_signals();
   config c = written;
   settle(c);

@@ -78,7 +78,7 @@ class override_book {
   bool follow_clock(dated_moment now);
   bool is_empty() const { return jobs_.empty(); }
 
-  /// `boot`: clock_id().
+  /// `boot`: boot_id().
   std::string to_text(std::string const& boot) const;
   /// `key_of`: see job_key. Throws sluice_error when the text is not what to_text() writes.
   static override_book from_text(

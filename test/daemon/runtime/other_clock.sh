@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# No daemon begins in a time namespace whose clock is another: the next one outside of it would take
+# the jobs of the machine for dead, and let a pause of an hour last for days.
+set -u
+. test/lib/node.bash
+need unshare
+unshare -T --boottime 1000 true 2>/dev/null || skip 'no time namespace for us here'
+policy 5k/s
+unshare -T --boottime 1000 --fork "$SLUICED" --role node --name n1 --run-dir "$RUN" \
+  --policy "$SCRATCH/policy.json" --metrics none >"$SCRATCH/log" 2>&1
+[ $? = 125 ] || fail "status $?: $(cat "$SCRATCH/log")"
+grep -q 'this time namespace is 1000 s beside' "$SCRATCH/log" || fail "$(cat "$SCRATCH/log")"
+# One without an offset has the same clock.
+unshare -T "$SLUICED" --role node --name n1 --run-dir "$RUN" \
+  --policy "$SCRATCH/policy.json" --metrics none >"$SCRATCH/log" 2>&1 &
+NODE=$!
+trap 'end_node' EXIT
+until_true $S policy get || fail "the daemon does not serve: $(cat "$SCRATCH/log")"
