@@ -135,9 +135,9 @@ void controller::reload() {
   }
 }
 
-void controller::overrides_changed() {
+bool controller::overrides_changed() {
   arbiter_->set_overrides(&overrides_.book());
-  overrides_.keep();
+  return overrides_.keep();
 }
 
 // ---- children and the parent

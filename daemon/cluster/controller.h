@@ -45,7 +45,7 @@ class controller final : public outbox {
   parent_link const* parent() const { return parent_.get(); }
   std::string listens_at() const { return below_->address(); }
   verbs::override_book& overrides() { return overrides_.book(); }
-  void overrides_changed();
+  bool overrides_changed();
   /// Throws sluice::error, and then nothing has changed.
   void use_policy(std::string const& text, runtime::policy_source const& source);
 

@@ -18,9 +18,10 @@ override_keeper::override_keeper(std::string path, runtime::logger& log)
   }
 }
 
-void override_keeper::keep() {
-  if (!replace_file(path_, book_.to_text(boot_id()), {.is_durable = true}))
-    log_.error("overrides are not saved", {{"path", path_}});
+bool override_keeper::keep() {
+  bool const is_kept = replace_file(path_, book_.to_text(boot_id()), {.is_durable = true});
+  if (!is_kept) log_.error("overrides are not saved", {{"path", path_}});
+  return is_kept;
 }
 
 bool override_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {

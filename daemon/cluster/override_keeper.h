@@ -18,7 +18,8 @@ class override_keeper {
   override_keeper(std::string path, runtime::logger& log);
 
   verbs::override_book& book() { return book_; }
-  void keep();
+  /// False: the file cannot be written, and the log says so.
+  bool keep();
   /// Once a second: what has ended, or was meant for a job that is gone. True: the book has
   /// changed.
   bool take_back(roster const& known, lease::time_ns now, dated_moment today);

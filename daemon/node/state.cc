@@ -136,9 +136,9 @@ void state::reload(moment at) {
 }
 
 void state::keep_overrides(moment at) {
-  if (!replace_file(overrides_path(config), overrides.to_text(boot_id())))
-    services.log.warning("overrides cannot be kept", {{"dir", config.state_dir}});
-  kept.written(at.mono_ns);
+  bool const is_written = replace_file(overrides_path(config), overrides.to_text(boot_id()));
+  if (!is_written) services.log.warning("overrides cannot be kept", {{"dir", config.state_dir}});
+  kept.tried(at.mono_ns, is_written);
 }
 
 void state::recall_overrides() {

@@ -14,6 +14,7 @@
 #include "policy/limit.h"
 #include "policy/milli_rate.h"
 #include "policy/supply.h"
+#include "verbs/kept_answers.h"
 #include "verbs/views/rows.h"
 
 namespace sluice::verbs {
@@ -163,6 +164,11 @@ changed assign(role& r, std::size_t job, std::string const& name, std::string co
                   : withdraw_limits(r, job, name, mark.by_owner);
 }
 
+json put_in_force(role& r, std::size_t job, json answer) {
+  if (!r.overrides_changed(job)) warn_unsaved(answer);
+  return answer;
+}
+
 }  // namespace
 
 json set_job(role& r, local::peer const& who, json const& request) {
@@ -175,11 +181,11 @@ json set_job(role& r, local::peer const& who, json const& request) {
   std::string const name = assignment.substr(0, equals), value = assignment.substr(equals + 1);
   override_mark const mark = mark_of(who, request);
   changed const done = assign(r, job, name, value, mark);
-  r.overrides_changed(job);
-  return {{"job", r.name_of(job).name},
-          {"was", done.was},
-          {"now", done.now},
-          {"until", until_json(mark.until_s)}};
+  return put_in_force(r, job,
+                      {{"job", r.name_of(job).name},
+                       {"was", done.was},
+                       {"now", done.now},
+                       {"until", until_json(mark.until_s)}});
 }
 
 json pause_job(role& r, local::peer const& who, json const& request) {
@@ -188,8 +194,8 @@ json pause_job(role& r, local::peer const& who, json const& request) {
   override_mark const mark = mark_of(who, request);
   job_name const of = r.name_of(job);
   r.overrides().pause(of.key, of.uid, of.name, mark);
-  r.overrides_changed(job);
-  return {{"job", of.name}, {"state", "paused"}, {"until", until_json(mark.until_s)}};
+  return put_in_force(r, job,
+                      {{"job", of.name}, {"state", "paused"}, {"until", until_json(mark.until_s)}});
 }
 
 json resume_job(role& r, local::peer const& who, json const& request) {
@@ -198,8 +204,7 @@ json resume_job(role& r, local::peer const& who, json const& request) {
   job_name const of = r.name_of(job);
   if (!r.overrides().resume(of.key, !local::is_operator(who)))
     throw usage_error(fmt::format("job {} is not paused{}", of.name, at_zero(r, job)));
-  r.overrides_changed(job);
-  return {{"job", of.name}, {"state", "running"}};
+  return put_in_force(r, job, {{"job", of.name}, {"state", "running"}});
 }
 
 }  // namespace sluice::verbs

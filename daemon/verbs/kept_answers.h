@@ -2,7 +2,8 @@
 // Answers to changes that must be written first, or a daemon that is killed would take back what it
 // has acknowledged. To write is dear, and anybody may change his job in a loop. So it happens at
 // most every `every_ns`, once for all changes until then, and their answers wait for it.
-// What stays true: nobody is told of a change that is not written; at an end all is written.
+// What stays true: nobody is told of a change that is not written, but with a warning where it
+// cannot be; at an end all is written.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,11 @@
 #include "local/local.h"
 
 namespace sluice::verbs {
+
+/// To an answer: the change is in force, and no more than that.
+inline void warn_unsaved(nlohmann::json& answer) {
+  answer["warnings"].push_back("it could not be saved: a restart of the daemon takes it back");
+}
 
 class kept_answers {
  public:
@@ -30,8 +36,7 @@ class kept_answers {
   /// The answer to a request, or later() when that request has changed something.
   nlohmann::json hold(local::peer const& who, nlohmann::json answer) {
     if (!std::exchange(is_new_, false)) return answer;
-    constexpr auto replace = nlohmann::json::error_handler_t::replace;
-    waiting_.push_back({who.ticket, answer.dump(-1, ' ', false, replace)});
+    waiting_.push_back({who.ticket, std::move(answer)});
     return local::later();
   }
 
@@ -41,21 +46,31 @@ class kept_answers {
     return written_ns_ + every_ns;
   }
 
-  /// All of it is written.
-  void written(std::int64_t now_ns) {
+  /// All of it is written, or nothing could be.
+  void tried(std::int64_t now_ns, bool is_written) {
     is_changed_ = false;
     written_ns_ = now_ns;
+    for (auto& w : waiting_)
+      if (!is_written) warn_unsaved(w.answer);
   }
   /// Those who can be told now.
   std::vector<told> take() {
-    if (is_changed_) return {};
-    return std::exchange(waiting_, {});
+    constexpr auto replace = nlohmann::json::error_handler_t::replace;
+    std::vector<told> out;
+    if (is_changed_) return out;
+    for (auto const& w : std::exchange(waiting_, {}))
+      out.push_back({w.ticket, w.answer.dump(-1, ' ', false, replace)});
+    return out;
   }
 
  private:
   bool is_changed_ = false, is_new_ = false;
   std::int64_t written_ns_ = -every_ns;
-  std::vector<told> waiting_;
+  struct waiting {
+    std::uint64_t ticket;
+    nlohmann::json answer;
+  };
+  std::vector<waiting> waiting_;
 };
 
 }  // namespace sluice::verbs

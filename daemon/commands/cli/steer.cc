@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/on_stderr.h"
+#include "base/printable.h"
 #include "commands/cli/daemon.h"
 #include "commands/cli/report.h"
 
@@ -72,6 +74,9 @@ std::optional<int> steer_by_daemon(global_options const& global, std::string con
     fmt::print("{}", dump(answer));
   else
     tell(verb, job, assignment, answer);
+  if (auto const all = answer.find("warnings"); all != answer.end() && all->is_array())
+    for (auto const& line : *all)
+      if (line.is_string()) on_stderr("sluice: warning: {}\n", printable(line.get<std::string>()));
   return 0;
 }
 

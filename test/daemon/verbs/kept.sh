@@ -56,3 +56,8 @@ $S set work metadata=78/s >/dev/null || fail 'set'
 end_node
 start_node --state-dir "$SCRATCH/state"
 is 78.0 "[s for j in d for s in j['streams']][0]['limit']" || fail "lost at an end: $(field d)"
+# What cannot be written is told as what it is.
+rm "$SCRATCH/state/overrides.json"
+mkdir "$SCRATCH/state/overrides.json"
+$S set work metadata=79/s >"$SCRATCH/out" 2>&1 || fail 'set'
+grep -q 'could not be saved' "$SCRATCH/out" || fail "no warning: $(cat "$SCRATCH/out")"

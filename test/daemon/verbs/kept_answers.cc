@@ -24,7 +24,7 @@ TEST_CASE("changes are written once in a while, and their answers wait", "[verbs
     CHECK(kept.hold(who, {{"job", "a"}}).is_discarded());
     CHECK(kept.take().empty());
     if (*kept.due_ns() > now_ns) continue;
-    kept.written(now_ns);
+    kept.tried(now_ns, true);
     ++writes;
     for (auto const& t : kept.take()) {
       CHECK(json::parse(t.text) == json({{"job", "a"}}));
@@ -36,6 +36,14 @@ TEST_CASE("changes are written once in a while, and their answers wait", "[verbs
   CHECK(std::is_sorted(told.begin(), told.end()));
   // The rest is due at an end.
   CHECK(kept.due_ns().has_value());
-  kept.written(1'000'000'000);
+  kept.tried(1'000'000'000, true);
   CHECK(told.size() + kept.take().size() == 1000);
+
+  // What cannot be written is told as it is.
+  kept.changed();
+  CHECK(kept.hold(who, {{"job", "a"}}).is_discarded());
+  kept.tried(2'000'000'000, false);
+  auto const last = kept.take();
+  REQUIRE(last.size() == 1);
+  CHECK(json::parse(last[0].text).at("warnings").size() == 1);
 }
