@@ -177,6 +177,16 @@ flushed give_up(slot& s, int fd, unsigned calls) {
   return {true, s.entry, calls, {0, EBADF}};
 }
 
+/// Whatever came of the last flush alone.
+bool did_not_pay(slot const& s) {
+  return s.vain >= core::most_vain_flushes || s.calls < core::few_writes;
+}
+
+void count_vain(amount how) {
+  if (how == amount::all_and_pause) return;
+  count(how == amount::all_of_late ? abi::gather::ended_slow : abi::gather::ended_asked, 1);
+}
+
 }  // namespace
 
 flushed flush_locked(slot& s, int fd, amount how) {
@@ -184,18 +194,20 @@ flushed flush_locked(slot& s, int fd, amount how) {
   if (s.is_for == use::strict) return flush_ring(s, fd, how);
   core::gathered::contents const was = s.bytes.shut();
   if (s.is_for == use::read) {
-    end_reading(s, fd, was);
+    end_reading(s, fd, was, how == amount::all_and_let_go);
     return {true, s.entry, 0, {}};
   }
   if (was.bytes != 0 && !is_still(s, fd)) return give_up(s, fd, was.calls);
   std::uint32_t const kept = kept_of(s, was.bytes, how);
   flushed f = {true, s.entry, was.calls, send(fd, s.room, was.bytes - kept)};
   f.writes = f.out.error == 0 && f.out.bytes != 0 ? 1 : 0;
+  s.calls += was.calls;
   s.vain = was.calls < core::few_writes ? s.vain + 1 : 0;
-  bool const is_end = how == amount::all_and_let_go;
+  bool const is_end = lets_go(how);
   bool const is_vain = s.vain >= (is_end ? 1 : core::most_vain_flushes);
   bool const goes_on = !is_end && !is_vain;
   if (is_vain) habit_of(fd).pause();
+  if (is_vain && did_not_pay(s)) count_vain(how);
   // Who keeps some has a full buffer, and nobody was copying: it goes on. Where the bytes could not
   // be written out, those after them are lost with them.
   if (f.out.error != 0 || (kept == 0 && (!goes_on || s.bytes.is_taken()))) {
@@ -346,7 +358,7 @@ bool hold(int fd) {
   undisturbed const quiet;
   locked const alone(s.lock);
   if (!begin_to_hold(s, fd, f, entry, use::gather)) return false;
-  s.at = at;
+  s.at = at, s.calls = 0;
   s.paused_at = coarse_tick();
   s.bytes.open(0, core::most_gathered(at));
   return true;
@@ -462,10 +474,12 @@ answer take(int fd, void const* from, std::size_t size) {
   bool const fits = size <= core::most_piece && s.is_for == use::gather;
   if (fits && (add() || (flush(s, fd, amount::whole_windows) && add()))) {
     bool const is_late = coarse_tick() - s.paused_at > core::most_wait_ticks;
-    if (is_costly(s) && sys::is_on_device(s.device.load(std::memory_order_relaxed)))
+    if (is_costly(s) && sys::is_on_device(s.device.load(std::memory_order_relaxed))) {
+      count(abi::gather::ended_memory, 1);
       end_for_a_while(fd);
-    else if (is_late)
-      flush(s, fd, amount::all);
+    } else if (is_late) {
+      flush(s, fd, amount::all_of_late);
+    }
     return answer::gathered;
   }
   flush(s, fd, amount::all_and_let_go);
@@ -531,7 +545,7 @@ bool let_go(int fd) { return flush(slot_of(fd), fd, amount::all_and_let_go); }
 
 void end_for_a_while(int fd) {
   habit_of(fd).pause();
-  let_go(fd);
+  flush(slot_of(fd), fd, amount::all_and_pause);
 }
 
 bool has_write_lease(int fd) {

@@ -50,6 +50,7 @@ struct alignas(64) slot {
   use is_for;
   std::atomic<std::uint8_t> doubts;  // questions about memory in a row that helped nothing
   unsigned calls;                    // so many reads were answered, or writes accepted
+                                     // (gather: when they are written out)
   std::uint64_t lease_word;          // its row, as long as the lease is held
   std::uint64_t paid_bytes;          // strict: of the ring's
   std::uint32_t holder;              // read: the keeper; strict: the house of the keepers
@@ -187,7 +188,7 @@ bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for);
 void release(slot& s, int fd, int error);
 /// False: it was not held.
 bool let_go(int fd);
-/// The same; some time passes until it is tried again.
+/// The same; some time passes until it is tried again. Whoever calls it counts why.
 void end_for_a_while(int fd);
 /// Memory that only this process changes, and tells us when it takes it away.
 bool is_safe(void const* from, std::size_t size);
@@ -207,8 +208,11 @@ abi::gather why_not_held(int fd, file& f, std::int64_t& at);
 enum class amount : std::uint8_t {
   whole_windows,  // it is full: what comes after the last multiple stays
   all,            // somebody looks: and it goes on
-  all_and_let_go
+  all_of_late,    // the same, for it has waited long
+  all_and_let_go,
+  all_and_pause  // the same, and why is counted already
 };
+constexpr bool lets_go(amount how) { return how >= amount::all_and_let_go; }
 struct sent {
   std::uint64_t bytes = 0;
   int error = 0;
@@ -228,7 +232,7 @@ sent send(int fd, char const* from, std::uint64_t bytes);
 void count(abi::gather what, std::uint64_t n);
 
 // Of reads.cc. With the lock, of a slot that reads: the program has its position again, and the
-// lease ends.
-void end_reading(slot& s, int fd, core::gathered::contents const& was);
+// lease ends. `is_asked`: a call needs that.
+void end_reading(slot& s, int fd, core::gathered::contents const& was, bool is_asked);
 
 }  // namespace sluice::gather

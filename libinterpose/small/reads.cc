@@ -2,7 +2,7 @@
 // Problem: a program that reads a few bytes at a time pays a system call for each.
 // Idea: where a target says "reads", small reads that follow one another are answered from memory.
 // One read brings 64 KiB there, and that is charged. Meanwhile the keeper of the job holds the
-// kernel's read lease for the file (abi/read_lease.h): nobody has it open for writing, and whoever
+// kernel's read lease for the file (abi/lease_board.h): nobody has it open for writing, and whoever
 // opens it for that waits until the keeper has said so on the board.
 // What stays true: a read that is answered from memory brings what the file has at that moment. The
 // kernel's position lags behind, so every other call that may see it (gather.h) moves it first.
@@ -80,7 +80,7 @@ filled fill_locked(slot& s, int fd, std::uint32_t size) {
   if (is_leased(s) && !s.bytes.is_taken() && is_still(s, fd))
     n = sys::act(SYS_pread64, fd, sys::as_long(s.room), window, static_cast<long>(s.at));
   if (n < 0 || !is_leased(s)) {
-    end_reading(s, fd, {});
+    end_reading(s, fd, {}, false);
     return {};
   }
   // Less may also come before a part that cannot be read; the next read is told why.
@@ -167,8 +167,9 @@ void look_at_asked(int fd, asked_row const& a) {
 
 }  // namespace
 
-void end_reading(slot& s, int fd, core::gathered::contents const& was) {
+void end_reading(slot& s, int fd, core::gathered::contents const& was, bool is_asked) {
   note_answered(s, was);
+  if (is_asked && is_leased(s) && s.calls < core::enough_reads) count(abi::buffer::ended_asked, 1);
   if (is_still(s, fd)) sys::call(SYS_lseek, fd, static_cast<long>(s.at), SEEK_SET);
   learn(lease_kind::read, s.calls);
   release(s, fd, 0);
@@ -190,7 +191,10 @@ answer take_read(int fd, void* to, std::size_t size, std::size_t& n) {
   };
   bool const fits = size <= core::most_piece;
   if (fits && (draw() || (fill(s, fd, wanted) && draw()))) {
-    if (is_costly(s)) end_for_a_while(fd);
+    if (is_costly(s)) {
+      count(abi::buffer::ended_memory, 1);
+      end_for_a_while(fd);
+    }
     return answer::gathered;
   }
   let_go(fd);

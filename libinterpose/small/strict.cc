@@ -297,7 +297,9 @@ bool flush_until(slot& s, int fd, std::int64_t until_ns) {
 
 flushed flush_ring(slot& s, int fd, amount how, std::int64_t until_ns) {
   core::ring& r = ring_of(s.lease);
-  bool is_end = how == amount::all_and_let_go || core::is_shut(r);
+  bool is_end = lets_go(how) || core::is_shut(r);
+  bool is_short = how == amount::all_and_let_go && !core::is_shut(r) && is_served(s.holder) &&
+                  r.calls.load() < core::enough_reads;
   if (!is_end) {
     unsigned const calls = r.calls.load();
     r.wants_all.store(1);
@@ -305,11 +307,13 @@ flushed flush_ring(slot& s, int fd, amount how, std::int64_t until_ns) {
     auto const is_written = [&] { return r.begin.load() >= end || core::is_shut(r); };
     bool const is_done = await(r, s.holder, is_written, until_ns);
     if (!is_done && note_late(s, until_ns)) return collect(s, r);
-    is_end =
-        !is_done || core::is_shut(r) || is_vain(s, calls - s.paused_at, core::few_strict_writes);
+    is_end = !is_done || core::is_shut(r);
+    is_short = !is_end && is_vain(s, calls - s.paused_at, core::few_strict_writes);
+    is_end |= is_short;
     s.paused_at = calls;
     if (is_end) habit_of(fd).pause();
   }
+  if (is_short) count(abi::gather::ended_asked, 1);
   if (is_end) {
     core::shut(r);
     end_row(fd, s.lease, s.lease_word, s.holder);
@@ -333,6 +337,7 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
   };
   while (has_flushed())
     if (!settle(s, fd, ring_of(s.lease))) {
+      count(abi::gather::ended_slow, 1);
       end_for_a_while(fd);
       return false;
     }
@@ -353,7 +358,9 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
       std::uint64_t const waiting = core::bytes_in(r) - r.begin.load(std::memory_order_relaxed);
       bool const is_half = waiting >= core::ring::due && waiting - n < core::ring::due;
       if (is_half || set->rings->head.is_asleep.load() != 0) ring_bell(head());
-      if (is_costly(s)) end_for_a_while(fd);
+      if (!is_costly(s)) return true;
+      count(abi::gather::ended_memory, 1);
+      end_for_a_while(fd);
       return true;
     }
     fits = a == core::added::full && make_room(s, r, n);

@@ -102,6 +102,14 @@ reading "$DIR" python3 "$SCRATCH/reads.py" "$DIR/short" 64 >"$SCRATCH/out" || fa
 reading "$DIR" "$BUILD/bench/pieces" parts "$DIR/from" 60 2000 >"$SCRATCH/out" || fail "parts: $?"
 between 1 "$(buffered leases)" 4 'leases for the beginnings of files'
 
+# Nor do those that move to and fro: some of these calls meet a lease.
+reading "$DIR" python3 -c 'import os, sys
+f = os.open(sys.argv[1], os.O_RDONLY)
+for _ in range(1000):
+    for i in range(200): os.read(f, 8)
+    os.lseek(f, 0, os.SEEK_SET)' "$DIR/from" || fail "moves: $?"
+[ "$(buffered ended_asked)" -gt 0 ] || fail 'of one that moves: it does not say that it ended'
+
 # In another pid namespace a row would name somebody else: no lease is asked for.
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   reading "$DIR" unshare -pf dd if="$DIR/from" of=/dev/null bs=8 status=none || fail "pids: $?"

@@ -544,6 +544,7 @@ for i in range(30000): os.write(f, b"%d\n" % i)'
 MALLOC=pymalloc writing "$DIR" python3 -c "$mapped" "$DIR/mapped" || fail "mapped: $?"
 seq 0 29999 | cmp - "$DIR/mapped" || fail 'mapped: other bytes'
 [ "$(gathered writes)" -lt 6000 ] || fail "from mapped memory $(gathered writes) writes waited"
+[ "$(gathered ended_memory)" -gt 0 ] || fail 'from mapped memory: it does not say that it ended'
 writing "$DIR" python3 -c "$mapped" "$DIR/mapped" || fail "from the heap: $?"
 [ "$(gathered writes)" -gt 20000 ] || fail "from the heap $(gathered writes) writes waited"
 
@@ -555,6 +556,16 @@ for i in range(1500):
     time.sleep(0.005)'
 writing "$DIR" python3 -c "$slow" "$DIR/slow" || fail "slow: $?"
 [ "$(gathered writes)" -lt 500 ] || fail "of a slow program $(gathered writes) writes waited"
+[ "$(gathered ended_slow)" -gt 0 ] || fail 'of a slow program: it does not say that it ended'
+[ "$(gathered ended_asked)" = 0 ] || fail "$(gathered ended_asked) times other calls ended it"
+
+# Nor does one that moves to and fro: some of these calls meet a lease.
+writing "$DIR" python3 -c 'import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for _ in range(1000):
+    for i in range(200): os.write(f, b"%d\n" % i)
+    os.lseek(f, 0, os.SEEK_SET)' "$DIR/moves" || fail "moves: $?"
+[ "$(gathered ended_asked)" -gt 0 ] || fail 'of one that moves: it does not say that it ended'
 
 # A quota of btrfs that is used up lets nobody shorten a file, and what was set aside is one.
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
