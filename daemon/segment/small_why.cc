@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <vector>
-
 #include "base/quantity.h"
 #include "core/gathering.h"
 
@@ -17,24 +15,46 @@ using json = nlohmann::ordered_json;
 
 constexpr char const* not_reached = "no process could be limited";
 
+struct counter_words {
+  char const* key;  // of small.def
+  char const* of_writes;
+  char const* of_reads;
+};
+constexpr counter_words refusal_words[] = {
+    {"refused_shared", "others may share the file", "others may share the file"},
+    {"refused_kind",
+     "it is no plain file, is open with O_SYNC, O_DIRECT or the like, or is on a file system that "
+     "does not fit; or files are limited (ulimit -f), or the program was linked with liburing or "
+     "libaio",
+     "it is no plain file, or is open for writing, with O_DIRECT or the like; or the program was "
+     "linked with liburing or libaio"},
+    {"refused_lease", "nobody could hold a lease", "nobody could hold a lease"}};
+constexpr counter_words ending_words[] = {
+    {"ended_slow", "they came too slowly", ""},
+    {"ended_asked", "too few came between the calls that needed them written",
+     "too few came before another call on the file"},
+    {"ended_memory", "they came from memory that libc may unmap",
+     "they went to memory that libc may unmap"}};
+
+/// A daemon may have told them, so nothing is taken for granted.
 std::uint64_t count(json const& counted, char const* key) {
-  return counted.value(key, std::uint64_t{0});
+  if (!counted.is_object()) return 0;
+  auto const at = counted.find(key);
+  bool const is_count = at != counted.end() && at->is_number_integer() && *at >= 0;
+  return is_count ? at->get<std::uint64_t>() : 0;
 }
 
 std::string times(std::uint64_t n) { return n == 1 ? "once" : fmt::format("{} times", n); }
 
 std::string asked_in_vain(std::uint64_t leases) {
   return leases == 1
-             ? "a lease was asked for, and did not come in time or last"
-             : fmt::format("{} leases were asked for, and none came in time or lasted", leases);
+             ? "a lease was asked for, but came too late or was ended at once"
+             : fmt::format("{} leases were asked for, but came too late or were ended at once",
+                           leases);
 }
 
-std::vector<std::string> refusals_of(json const& counted) {
-  std::vector<std::string> out;
-  for (auto const& r : small_refusals)
-    if (auto const n = count(counted, r.key); n != 0)
-      out.push_back(fmt::format("{} {}", times(n), r.means));
-  return out;
+char const* words_of(counter_words const& w, small_calls_of kind) {
+  return kind == small_calls_of::writes ? w.of_writes : w.of_reads;
 }
 
 /// Nobody looked at a file: no habit was seen.
@@ -42,9 +62,11 @@ std::string why_no_habit(small_habit const& h, small_calls const& c) {
   if (c.own == 0 && c.others == 0) return fmt::format("nothing was seen to be {}", h.done);
   if (c.own == 0) return fmt::format("all was {} by other calls than {}(2)", h.done, h.call);
   if (c.timed == 0)
-    return fmt::format("nothing was {} in its directories, by a sample of the calls", h.done);
+    return fmt::format(
+        "nothing was {} in its directories, or too little for a sample of the calls to show",
+        h.done);
   if (c.timed_and_small == 0)
-    return fmt::format("no {} was small enough, at most {}, by a sample of the calls", h.call,
+    return fmt::format("no {} was small enough ({} at most), by a sample of the calls", h.call,
                        size_words(h.most_bytes));
   std::string const begins =
       fmt::format("it begins after {} small ones in a row on a file{}", h.in_a_row, h.but);
@@ -55,6 +77,22 @@ std::string why_no_habit(small_habit const& h, small_calls const& c) {
 
 }  // namespace
 
+std::vector<std::string> refusals(json const& counted, small_calls_of kind) {
+  std::vector<std::string> out;
+  for (counter_words const& w : refusal_words)
+    if (auto const n = count(counted, w.key); n != 0)
+      out.push_back(fmt::format("{} {}: {}", n, n == 1 ? "look" : "looks", words_of(w, kind)));
+  return out;
+}
+
+std::vector<std::string> endings(json const& counted, small_calls_of kind) {
+  std::vector<std::string> out;
+  for (counter_words const& w : ending_words)
+    if (auto const n = count(counted, w.key); n != 0)
+      out.push_back(fmt::format("ended {}, as {}", times(n), words_of(w, kind)));
+  return out;
+}
+
 small_habit writes_habit(bool has_gathered, bool has_strict) {
   if (!has_gathered) return {"write", "written", core::small_write, core::strict_begin};
   return {"write", "written", core::most_piece, core::gather_begin,
@@ -62,13 +100,17 @@ small_habit writes_habit(bool has_gathered, bool has_strict) {
 }
 
 small_habit reads_habit() {
-  return {"read", "read", core::small_read, core::gather_begin,
-          fmt::format(" that has {} more", core::reads_to_come)};
+  return {"read",
+          "read",
+          core::small_read,
+          core::gather_begin,
+          fmt::format(" that has {} more", core::reads_to_come),
+          small_calls_of::reads};
 }
 
 std::string why_none(json const& counted, small_habit const& habit, small_calls const& calls) {
   if (!calls.is_reached) return not_reached;
-  auto parts = refusals_of(counted);
+  auto parts = refusals(counted, habit.kind);
   std::uint64_t const leases = count(counted, "leases");
   bool const may_come = calls.is_running && (leases != 0 || calls.own >= habit.in_a_row);
   if (parts.empty() && may_come) return "nothing has come of it yet";
@@ -84,9 +126,7 @@ std::string why_no_hints(json const& counted, bool is_reached) {
     out = times(n) + " nothing was to be read from the disk";
   if (auto const n = count(counted, "unpaid"))
     out += fmt::format("{}{} the limit had nothing to spare", out.empty() ? "" : "; ", times(n));
-  return out.empty() ? "no file on a disk or server was seen to be overwritten from its beginning, "
-                       "or read at equal distances, in small pieces"
-                     : out;
+  return out.empty() ? "no small overwrites or strided reads were seen" : out;
 }
 
 }  // namespace sluice::segment

@@ -7,17 +7,16 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 namespace sluice::segment {
 
-struct small_refusal {
-  char const* key;    // of small.def
-  char const* means;  // after "N times"
-};
-inline constexpr small_refusal small_refusals[] = {
-    {"refused_shared", "others may share the file"},
-    {"refused_kind", "the file, or how it was opened, does not fit"},
-    {"refused_lease", "nobody could hold a lease"}};
+/// The counters of small.def that are not 0, in words, each a part of a sentence.
+enum class small_calls_of : std::uint8_t { writes, reads };
+/// "3 looks: others may share the file".
+std::vector<std::string> refusals(nlohmann::ordered_json const& counted, small_calls_of kind);
+/// "ended once, as they came too slowly".
+std::vector<std::string> endings(nlohmann::ordered_json const& counted, small_calls_of kind);
 
 /// The call that may be taken, and what makes a habit of it.
 struct small_habit {
@@ -26,6 +25,7 @@ struct small_habit {
   std::uint64_t most_bytes;
   unsigned in_a_row;
   std::string but = {};  // what else is to be said of that
+  small_calls_of kind = small_calls_of::writes;
 };
 small_habit writes_habit(bool has_gathered, bool has_strict);
 small_habit reads_habit();

@@ -36,12 +36,11 @@ std::string text(json const& from) {
 }
 
 /// Of the counts that are not 0: "; N times …". `broken`: what a break is.
-std::string times_of(json const& counts, char const* broken) {
+std::string times_of(json const& counts, char const* broken, segment::small_calls_of kind) {
   std::string out;
   if (auto const n = count(counts, "breaks")) out += fmt::format("; {} times {}", n, broken);
-  for (auto const& r : segment::small_refusals)
-    if (auto const n = count(counts, r.key))
-      out += fmt::format("; {} times not, as {}", n, r.means);
+  for (auto const& words : {segment::endings(counts, kind), segment::refusals(counts, kind)})
+    for (std::string const& one : words) out += "; " + one;
   return out;
 }
 
@@ -72,7 +71,7 @@ std::string gathered_line(json const& g) {
       fmt::format("  gathered: {} small writes, {} in {} to the kernel", count(g, "writes"),
                   size_words(count(g, "bytes")), count(g, "flushes"));
   if (auto const n = count(g, "failures")) out += fmt::format("; {} could not be written out", n);
-  return out + times_of(g, "somebody opened a strict file") + "\n";
+  return out + times_of(g, "somebody opened a strict file", segment::small_calls_of::writes) + "\n";
 }
 
 /// What came of answering small reads from memory, and why no more were.
@@ -82,7 +81,7 @@ std::string buffered_line(json const& b) {
     return fmt::format("  buffered: no small reads: {}\n", why);
   return fmt::format("  buffered: {} small reads, from {} that {} reads brought", count(b, "reads"),
                      size_words(count(b, "bytes")), count(b, "fills")) +
-         times_of(b, "somebody opened the file for writing") + "\n";
+         times_of(b, "somebody opened the file for writing", segment::small_calls_of::reads) + "\n";
 }
 
 /// `strict, reads in /scratch; hints elsewhere`.
@@ -132,7 +131,7 @@ std::string small_words(json const& row) {
   json const &gathered = member(small, "gathered"), &buffered = member(small, "buffered");
   std::string out = "  small I/O: " + modes_words(member(small, "targets"));
   if (auto const calls = count(gathered, "writes") + count(buffered, "reads"); calls != 0)
-    out += fmt::format(", {} calls in {}", calls,
+    out += fmt::format(", {} small calls became {}", calls,
                        count(gathered, "flushes") + count(buffered, "fills"));
   return out;
 }

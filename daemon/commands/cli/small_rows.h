@@ -19,7 +19,7 @@ void put_small(nlohmann::ordered_json& row, open_job const& job);
 std::string small_lines(nlohmann::ordered_json const& row);
 /// The same without the targets: of "hints", "gathered" and "buffered" of a report.
 std::string counted_small_lines(nlohmann::ordered_json const& report);
-/// For the end of a line: `  small I/O: strict in /scratch, 4000 calls in 12`.
+/// For the end of a line: `  small I/O: strict in /scratch, 4000 small calls became 12`.
 std::string small_words(nlohmann::ordered_json const& row);
 
 }  // namespace sluice::cli

@@ -253,6 +253,10 @@ void say_hints(std::vector<std::string>& out, result const& r) {
   out.push_back(line + ".");
 }
 
+void add_ended(std::string& line, double times, char const* why) {
+  if (times > 0) line += fmt::format("; it ended {} times, as {}", count_text(times), why);
+}
+
 void say_gathered(std::vector<std::string>& out, result const& r) {
   if (!r.gathered) return;
   gathered_sum const& g = *r.gathered;
@@ -265,6 +269,9 @@ void say_gathered(std::vector<std::string>& out, result const& r) {
                   count_text(g.writes), amount_text(g.bytes, "bytes"), count_text(g.flushes));
   if (g.failures > 0)
     line += fmt::format("; {} could not be written out whole", count_text(g.failures));
+  add_ended(line, g.ended_slow, "they came too slowly");
+  add_ended(line, g.ended_asked, "too few came between the calls that needed them written");
+  add_ended(line, g.ended_memory, "they came from memory that libc may unmap");
   out.push_back(line + ".");
 }
 
@@ -281,6 +288,8 @@ void say_buffered(std::vector<std::string>& out, result const& r) {
                   count_text(b.reads), count_text(b.fills), amount_text(b.bytes, "bytes"));
   if (b.breaks > 0)
     line += fmt::format("; {} times somebody opened the file for writing", count_text(b.breaks));
+  add_ended(line, b.ended_asked, "too few came before another call on the file");
+  add_ended(line, b.ended_memory, "they went to memory that libc may unmap");
   out.push_back(line + ".");
 }
 

@@ -24,8 +24,9 @@ TEST_CASE("small why: calls that nobody looked at") {
              Equals("no process could be limited"));
   CHECK_THAT(why({}), Equals("nothing was seen to be written"));
   CHECK_THAT(why({.others = 9}), Equals("all was written by other calls than write(2)"));
-  CHECK_THAT(why({.own = 900}), Contains("in its directories, by a sample"));
-  CHECK_THAT(why({.own = 900, .timed = 7}), Contains("no write was small enough, at most 16 KiB"));
+  CHECK_THAT(why({.own = 900}), Equals("nothing was written in its directories, or too little "
+                                       "for a sample of the calls to show"));
+  CHECK_THAT(why({.own = 900, .timed = 7}), Contains("no write was small enough (16 KiB at most)"));
   CHECK_THAT(why({.own = 5, .timed = 7, .timed_and_small = 1}),
              Equals("only 5 were made: it begins after 32 small ones in a row on a file"));
   CHECK_THAT(why({.own = 900, .timed = 7, .timed_and_small = 1}), Contains("none had the habit"));
@@ -37,11 +38,25 @@ TEST_CASE("small why: calls that nobody looked at") {
 TEST_CASE("small why: what was refused, and leases that did not help") {
   segment::small_calls const many = {.own = 900, .timed = 7, .timed_and_small = 1};
   CHECK_THAT(why(many, {{"refused_shared", 1}, {"refused_kind", 2}, {"refused_lease", 0}}),
-             Equals("once others may share the file; 2 times the file, or how it was opened, does "
-                    "not fit"));
-  CHECK_THAT(why(many, {{"leases", 1}}), Contains("a lease was asked for, and did not come"));
+             Equals("1 look: others may share the file; 2 looks: it is no plain file, is open with "
+                    "O_SYNC, O_DIRECT or the like, or is on a file system that does not fit; or "
+                    "files are limited (ulimit -f), or the program was linked with liburing or "
+                    "libaio"));
+  CHECK_THAT(why(many, {{"leases", 1}}),
+             Equals("a lease was asked for, but came too late or was ended at once"));
   CHECK_THAT(why(many, {{"leases", 2}, {"refused_lease", 2}}),
-             Equals("2 times nobody could hold a lease"));
+             Equals("2 looks: nobody could hold a lease"));
+}
+
+TEST_CASE("small why: where it ended for a while") {
+  using enum segment::small_calls_of;
+  json const counted = {{"ended_slow", 1}, {"ended_asked", 0}, {"ended_memory", 5}};
+  auto const all = segment::endings(counted, writes);
+  REQUIRE(all.size() == 2);
+  CHECK_THAT(all[0], Equals("ended once, as they came too slowly"));
+  CHECK_THAT(all[1], Equals("ended 5 times, as they came from memory that libc may unmap"));
+  CHECK(segment::endings({{"ended_asked", "x"}, {"ended_memory", -1}}, reads).empty());
+  CHECK(segment::endings(5, reads).empty());
 }
 
 TEST_CASE("small why: what runs may still write out what waits") {
@@ -53,7 +68,8 @@ TEST_CASE("small why: what runs may still write out what waits") {
 }
 
 TEST_CASE("small why: no advice") {
-  CHECK_THAT(segment::why_no_hints(json::object(), true), Contains("no file on a disk or server"));
+  CHECK_THAT(segment::why_no_hints(json::object(), true),
+             Equals("no small overwrites or strided reads were seen"));
   CHECK_THAT(segment::why_no_hints({{"cached", 3}, {"unpaid", 1}}, true),
              Equals("3 times nothing was to be read from the disk; once the limit had nothing to "
                     "spare"));

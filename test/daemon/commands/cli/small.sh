@@ -61,7 +61,7 @@ tells() { # SLUICE…
   is_told d "$@" --json explain "$pid"
   is_told "[j for j in d if j['job'] == 'tiny'][0]" "$@" --json jobs
   "$@" jobs >"$SCRATCH/out" || fail jobs
-  grep -qE "^tiny .*$modes, 9[0-9]{2} calls in [0-9]+\$" "$SCRATCH/out" ||
+  grep -qE "^tiny .*$modes, 9[0-9]{2} small calls became [0-9]+\$" "$SCRATCH/out" ||
     fail "jobs: $(cat "$SCRATCH/out")"
 }
 

@@ -20,14 +20,15 @@ does() {
   says gathered "$2"
 }
 says() { # KEY WHY
-  grep -qE "^  $1: [a-z ]+: ${2//(2)/\\(2\\)}" "$SCRATCH/said" || fail "$2: $(cat "$SCRATCH/said")"
+  local text=${2//\(/\\(}
+  grep -qE "^  $1: [a-z ]+: ${text//\)/\\)}" "$SCRATCH/said" || fail "$2: $(cat "$SCRATCH/said")"
   json "$SCRATCH/r.json" "d['$1']['why_none']" | grep -qF "$2" || fail "as JSON: $2"
 }
 does 'pass' 'nothing was seen to be written'
-says hints 'no file on a disk or server was seen to be overwritten'
+says hints 'no small overwrites or strided reads were seen'
 says buffered 'nothing was seen to be read'
 does '[os.pwrite(f, b"x", 0) for i in range(50)]' 'all was written by other calls than write(2)'
-does '[os.write(f, bytes(65536)) for i in range(50)]' 'no write was small enough, at most 16 KiB'
+does '[os.write(f, bytes(65536)) for i in range(50)]' 'no write was small enough (16 KiB at most)'
 does '[os.write(f, b"x") for i in range(5)]' 'only 5 were made: it begins after 32 small ones'
 does '[os.write(f, b"x") or os.lseek(f, 0, 0) for i in range(20)]; [os.write(f, bytes(20000)) and
   os.write(f, b"x") for i in range(20)]' 'none had the habit: it begins after 32 small ones'
@@ -38,7 +39,12 @@ tr -s ' \n' ' ' <"$SCRATCH/out" |
 
 # What the shell opened, it shares.
 run sh -c "python3 -c 'import os; [os.write(1, b\"x\") for i in range(100)]' >'$SCRATCH/late/g'"
-says gathered 'once others may share the file'
+says gathered '1 look: others may share the file'
+
+# A soft limit of files is told by its name.
+(ulimit -Sf 12000 && does '[os.write(f, b"x") for i in range(99)]' '1 look: it is no plain file') ||
+  exit 1
+grep -qF 'files are limited (ulimit -f)' "$SCRATCH/said" || fail "$(cat "$SCRATCH/said")"
 
 # Where something came of it, there is no reason.
 run python3 -c "import os; f = os.open('$SCRATCH/late/f', os.O_RDWR | os.O_CREAT)
@@ -47,3 +53,13 @@ for i in range(500): os.write(f, piece)"
 [ "$(json "$SCRATCH/r.json" "d['gathered']['writes'] > 0, d['gathered'].get('why_none')")" = \
   '(True, None)' ] || fail "gathered: $(cat "$SCRATCH/said")"
 grep -qE '^  gathered: [1-9][0-9]* small writes, ' "$SCRATCH/said" || fail "$(cat "$SCRATCH/said")"
+grep -q 'ended' "$SCRATCH/said" && fail "it did not end: $(cat "$SCRATCH/said")"
+
+# Where it came to little, each reason why it ended is told.
+run python3 -c "import os; f = os.open('$SCRATCH/late/f', os.O_RDWR | os.O_CREAT)
+for i in range(3000):
+  os.write(f, b'x')
+  if i % 40 == 39: os.lseek(f, 0, 0)"
+grep -qE '; ended ([0-9]+ times|once), as too few came between the calls that needed them written' \
+  "$SCRATCH/said" || fail "it ended: $(cat "$SCRATCH/said")"
+[ "$(json "$SCRATCH/r.json" "d['gathered']['ended_asked']")" -gt 0 ] || fail 'ended, as JSON'

@@ -97,6 +97,15 @@ TEST_CASE("report: what hints to the kernel came to", "[report]") {
   CHECK(with("null").find("read ahead") == std::string::npos);
 }
 
+TEST_CASE("report: why small writes and reads were gathered no longer", "[report]") {
+  std::string const all = said(R"({"version": 1,
+    "gathered": {"writes": 1480, "bytes": 14800, "flushes": 9, "ended_slow": 5, "ended_memory": 2},
+    "buffered": {"reads": 7, "bytes": 70, "fills": 1, "ended_asked": 3}})");
+  CHECK_THAT(all, Contains("; it ended 5 times, as they came too slowly; it ended 2 times, as "
+                           "they came from memory that libc may unmap."));
+  CHECK_THAT(all, Contains("; it ended 3 times, as too few came before another call on the file."));
+}
+
 TEST_CASE("report: who used it, who waited, for which rule, when", "[report]") {
   std::string const all = said(two_jobs);
   CHECK_THAT(all, Contains("4 s of 10 s were spent waiting for metadata tokens of scratch"));
