@@ -209,8 +209,8 @@ void builder::refuse_with_order(bool target_spec::*says, char const* word) const
     if (!(target.*says)) continue;
     if ((with_nested(1u << target_named_.at(target.name)) & out_.durable_targets) != 0)
       throw usage_error(
-          fmt::format("{}: {} is {}, and has an order or lies with one: a "
-                      "directory has one of them",
+          fmt::format("{}: {} is {} and has an order, or lies in or around a directory that "
+                      "has one; use one of the two",
                       target.origin, target.path, word));
   }
 }

@@ -20,9 +20,8 @@ small_word const& find_word(std::string_view word, std::string const& where) {
   if (found != std::end(small_words)) return *found;
   std::vector<std::string> known;
   for (small_word const& w : small_words) known.emplace_back(w.word);
-  throw usage_error(fmt::format("{}: \"{}\" is nothing for small I/O{}; \"{}\" are", where, word,
-                                did_you_mean(std::string(word), known),
-                                fmt::join(known, "\", \"")));
+  throw usage_error(fmt::format("{}: unknown mode \"{}\"{}; known: {}", where, word,
+                                did_you_mean(std::string(word), known), fmt::join(known, ", ")));
 }
 
 }  // namespace

@@ -294,7 +294,7 @@ refused() { # WORDS CMD…
 }
 refused 'only a policy says it' \
   "$SLUICE" --no-daemon run --small "close-to-open@$DIR" -- true
-refused 'has one of them' "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run \
+refused 'use one of the two' "$SLUICE" --run-dir "$SCRATCH/run" --no-daemon run \
   --policy "$SCRATCH/policy.json" --order "durable@$DIR" -- true
 "$SLUICE" policy check "$SCRATCH/policy.json" | grep -q 'small writes are gathered' ||
   fail "$("$SLUICE" policy check "$SCRATCH/policy.json")"

@@ -27,7 +27,7 @@ TEST_CASE("class limits: an order within what gathers is found, though the trees
   auto const files = policy::as_written();
   CHECK_NOTHROW(policy::check_targets(both("/no/a", "/no/b"), files));
   CHECK_THROWS_WITH(policy::check_targets(both("/no/a", "/no/./a/b/"), files),
-                    Catch::Contains("site.json:") && Catch::Contains("has one of them"));
+                    Catch::Contains("site.json:") && Catch::Contains("use one of the two"));
   CHECK_THROWS_WITH(policy::check_classes(both("/no", "/no/b"), "site.json", policy::as_found()),
                     Catch::StartsWith("site.json:"));
 }

@@ -186,7 +186,10 @@ TEST_CASE("compile: strict is for a target, or for all that have no order") {
   CHECK(std::popcount(everywhere.strict_targets) ==
         static_cast<int>(everywhere.rules->target_count) - 1);
   input.targets[1].is_strict = true;
-  CHECK_THROWS_WITH(policy::compile(input, files()), Catch::Contains("has one of them"));
+  CHECK_THROWS_WITH(policy::compile(input, files()),
+                    Catch::Contains("is strict and has an order, or lies in or around"));
+  CHECK_THROWS_WITH(policy::add_small("stric", input),
+                    Catch::Contains("unknown mode \"stric\"") && Catch::Contains("known: hints, "));
 }
 
 TEST_CASE("compile: close-to-open is for a target and those nested in it, and without an order") {
@@ -203,7 +206,7 @@ TEST_CASE("compile: close-to-open is for a target and those nested in it, and wi
   // A journal looks at what is written when fsync is called.
   input.targets[0].gathers = true;
   input.targets[1].durable = true;
-  CHECK_THROWS_WITH(policy::compile(input, files()), Catch::Contains("has one of them"));
+  CHECK_THROWS_WITH(policy::compile(input, files()), Catch::Contains("use one of the two"));
 }
 
 TEST_CASE("compile: of targets within each other the nearest order counts") {

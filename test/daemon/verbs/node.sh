@@ -119,7 +119,7 @@ next(iter(site["targets"].values())).update({"order": "durable", "small": "stric
 print(json.dumps(site))
 P
 $S policy apply "$SCRATCH/bad.json" 2>"$SCRATCH/err" && fail 'a policy of no job was applied'
-grep -q "^sluice: $SCRATCH/bad.json:1.*has one of them" "$SCRATCH/err" ||
+grep -q "^sluice: $SCRATCH/bad.json:1.*use one of the two" "$SCRATCH/err" ||
   fail "small I/O with an order: $(cat "$SCRATCH/err")"
 by_hand() { grep 'changed by hand.*verb=policy-apply' "$SCRATCH/log"; }
 by_hand | grep -q "what=.*$SCRATCH/new.json" || fail "the log does not name the file: $(by_hand)"
