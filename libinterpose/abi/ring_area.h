@@ -6,6 +6,7 @@
 // than he has: garbage in here is his own loss.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
@@ -25,6 +26,13 @@ struct write_begun {
   std::atomic<std::uint64_t> ring_begin;  // before it
   std::atomic<std::uint64_t> file_end;    // where the file, or its position if not appended, was
 };
+
+/// Where the ring begins after it: so much of it came into the file, whose end is there now.
+/// Of one that is under way.
+inline std::uint64_t begin_after(write_begun const& begun, std::uint64_t file_end_now) {
+  return begun.ring_begin.load() +
+         std::min<std::uint64_t>(file_end_now - begun.file_end.load(), begun.bytes.load());
+}
 
 struct ring_header {
   std::atomic<std::uint64_t> magic_word;  // creator, last

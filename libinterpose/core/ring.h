@@ -2,10 +2,11 @@
 // Problem: what a program has written must survive it, and be found by whoever opens the file. So
 // small writes wait in memory that the program shares with another process, the keeper. Either may
 // be killed between two instructions, and neither may wait for one that copies.
-// Idea: a ring of bytes with two ends. The program alone moves `end`, with one compare-and-swap
+// Idea: a ring of bytes with two ends. The program alone adds to `end`, with one compare-and-swap
 // after it has copied; the keeper alone moves `begin`, after it has written to the file. Only one
-// thread copies at a time: who finds it taken shuts the ring, and makes his write himself. `end`
-// has a generation, so what somebody was just copying never counts in a ring that was shut.
+// thread copies at a time: who finds it taken shuts the ring, and makes his write himself. Anyone
+// may shut it, and the keeper opens it. `end` has a generation, so what somebody was just copying
+// never counts in a ring that was shut.
 // What stays true: bytes are in the ring for as long as their writer was told so and the file lacks
 // them, in the order in which writers were told. A ring that is taken is not opened again as long
 // as its process lives.
@@ -92,6 +93,11 @@ inline void open(ring& r) {
 }
 
 inline std::uint64_t bytes_in(ring const& r) { return ring_end::bytes_of(r.end.load()); }
+/// That the file lacks. To who does not trust the other side: never more than there is room for.
+inline std::uint64_t waiting_bytes(ring const& r) {
+  std::uint64_t const begin = r.begin.load(), end = bytes_in(r);
+  return begin < end ? std::min<std::uint64_t>(end - begin, ring::room) : 0;
+}
 inline bool is_shut(ring const& r) { return (r.end.load() & ring_end::is_shut) != 0; }
 
 }  // namespace sluice::core

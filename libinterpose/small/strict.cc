@@ -96,9 +96,7 @@ void do_their_work(int fd, unsigned lease, std::uint64_t word, std::uint32_t hou
   }
   core::ring& r = ring_of(lease);
   abi::write_begun& begun = set->rings->begun[lease - abi::read_leases];
-  std::uint64_t at = r.begin.load();
-  if (std::uint64_t const most = begun.bytes.load(); most != 0)
-    at = begun.ring_begin.load() + std::min(end_of(fd) - begun.file_end.load(), most);
+  std::uint64_t at = begun.bytes.load() != 0 ? abi::begin_after(begun, end_of(fd)) : r.begin.load();
   begun.bytes.store(0);
   auto error = static_cast<int>(r.error.load());  // of an earlier one: the rest is lost already
   for (std::uint64_t const end = core::bytes_in(r); at < end && error == 0;) {
@@ -257,10 +255,7 @@ void end_unused_write_lease(unsigned lease, std::uint64_t word) {
   free_row(lease, word);
 }
 
-bool has_in_ring(slot const& s) {
-  core::ring const& r = ring_of(s.lease);
-  return r.begin.load() < core::bytes_in(r);
-}
+bool has_in_ring(slot const& s) { return core::waiting_bytes(ring_of(s.lease)) != 0; }
 
 namespace {
 
@@ -355,7 +350,7 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
   for (bool fits = size <= core::most_strict_piece && is_kept; fits;) {
     core::added const a = core::add(r, n, put);
     if (a == core::added::yes) {
-      std::uint64_t const waiting = core::bytes_in(r) - r.begin.load(std::memory_order_relaxed);
+      std::uint64_t const waiting = core::waiting_bytes(r);
       bool const is_half = waiting >= core::ring::due && waiting - n < core::ring::due;
       if (is_half || set->rings->head.is_asleep.load() != 0) ring_bell(head());
       if (!is_costly(s)) return true;

@@ -195,7 +195,7 @@ class worker {
   }
 
   core::ring& ring_of(unsigned i) { return area_.ring[i]; }
-  bool is_waiting(unsigned i) { return ring_of(i).begin.load() < core::bytes_in(ring_of(i)); }
+  bool is_waiting(unsigned i) { return core::waiting_bytes(ring_of(i)) != 0; }
 
   void tell(unsigned i) {
     ring_of(i).moves.fetch_add(1);
@@ -231,8 +231,8 @@ class worker {
     // Who was here before had released it, and died before he said so.
     bool const was_ours = abi::with(word, lease_state::held) == book_.of[i].word;
     // What waits there another house had, and the program writes it out.
-    bool const is_asked_only = !is_waiting(i) || ring_of(i).error.load() != 0;
-    if (was_ours || is_asked_only)
+    bool const is_all_written = !is_waiting(i) || ring_of(i).error.load() != 0;
+    if (was_ours || is_all_written)
       settle(i, word, was_ours ? lease_state::broken : lease_state::free);
   }
 
@@ -267,8 +267,7 @@ class worker {
   }
 
   bool is_due_now(unsigned i, bool at_once) {
-    core::ring const& r = ring_of(i);
-    std::uint64_t const bytes = core::bytes_in(r) - r.begin.load();
+    std::uint64_t const bytes = core::waiting_bytes(ring_of(i));
     return bytes >= core::ring::due || (at_once && bytes != 0);
   }
 
@@ -457,9 +456,7 @@ class worker {
     abi::write_begun& begun = area_.begun[i];
     fcntl(k.fd, F_SETOWN, getpid());
     if (begun.bytes.load() == 0) return;
-    std::uint64_t const n =
-        std::min<std::uint64_t>(end_of(k.fd) - begun.file_end.load(), begun.bytes.load());
-    ring_of(i).begin.store(begun.ring_begin.load() + n);
+    ring_of(i).begin.store(abi::begin_after(begun, end_of(k.fd)));
     begun.bytes.store(0);
     tell(i);
   }
@@ -593,8 +590,7 @@ std::uint64_t write_keeper::waiting_bytes() {
   std::uint64_t sum = 0;
   for (auto& one : (*area_)->ring) {
     core::ring const& r = as_shared(one);
-    if (r.error.load() == 0)
-      sum += std::min<std::uint64_t>(core::bytes_in(r) - r.begin.load(), r.room);
+    if (r.error.load() == 0) sum += core::waiting_bytes(r);
   }
   return sum;
 }

@@ -52,6 +52,21 @@ TEST_CASE("ring: bytes come out as they went in, also around its end", "[core]")
   CHECK(r->calls.load() == 40'000);
 }
 
+TEST_CASE("ring: what waits is what the file lacks, and never more than there is room", "[core]") {
+  auto const r = new_ring();
+  CHECK(core::waiting_bytes(*r) == 0);
+  REQUIRE(add(*r, "twelve bytes") == added::yes);
+  CHECK(core::waiting_bytes(*r) == 12);
+  core::shut(*r);
+  CHECK(core::waiting_bytes(*r) == 12);
+  take(*r);
+  CHECK(core::waiting_bytes(*r) == 0);
+  r->begin.store(13);  // scribbled over
+  CHECK(core::waiting_bytes(*r) == 0);
+  r->end.store(10 * core::ring::room);
+  CHECK(core::waiting_bytes(*r) == core::ring::room);
+}
+
 TEST_CASE("ring: nothing is added to one that is shut, taken, or left in the middle", "[core]") {
   auto const r = new_ring();
   REQUIRE(add(*r, "first") == added::yes);
