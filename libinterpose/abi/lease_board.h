@@ -7,10 +7,13 @@
 // until the keeper has taken the row back.
 //
 //   free -> asked (stage) -> held or refused (keeper)
+//   refused -> free (stage)
 //   held -> broken (keeper: somebody opens the file) -> free (stage)
 //   asked or held -> ended (stage) -> free (keeper, when its descriptor is closed)
+// Of a write lease, whose ring the stage looks at before it is free:
+//   ended -> broken (keeper, when all is written) -> free (stage)
+//   held or ended -> broken (stage: its keepers have died, and it has done their work)
 //
-// Of a write lease ended becomes broken, and the stage looks at what was written before it is free.
 // What a dead process left, the keeper frees. A row is one word, so who dies leaves nothing
 // half-said. The stage believes a row when, in this order: the keeper is alive, its word is fresh,
 // and the row is the one it remembers.

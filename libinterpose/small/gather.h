@@ -22,6 +22,7 @@ namespace sluice::gather {
 /// ever be held.
 bool begin(char* segment_path);
 
+/// gathered: it is answered, be it a write that waits or a read from memory.
 enum class answer : std::uint8_t { not_held, gathered, begin_anew };
 /// A write of this descriptor. begin_anew: it was held, and is no more; the call is to be metered.
 answer take(int fd, void const* from, std::size_t size);
