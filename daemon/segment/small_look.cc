@@ -73,11 +73,10 @@ bool is_reached(foreign<abi::segment> const& s) {
 small_calls calls_of(foreign<abi::segment> const& s, core::op op, std::uint32_t targets,
                      small_habit const& habit) {
   small_calls out;
-  sums const all = sum(s);
-  for (unsigned i = 0; i < call_count && i < all.call.size(); ++i) {
+  for (unsigned i = 0; i < call_count; ++i) {
     if (call_table[i].op != op) continue;
     bool const is_own = call_table[i].name == habit.call || call(i) == call::__read_chk;
-    (is_own ? out.own : out.others) += all.call[i].calls;
+    (is_own ? out.own : out.others) += sum_calls(s, i);
   }
   // Some of the step of the largest small ones are larger.
   auto const last_small = static_cast<unsigned>(std::bit_width(habit.most_bytes));

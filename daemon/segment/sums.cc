@@ -50,6 +50,14 @@ sums sum(foreign<abi::segment> const& s) {
   return total;
 }
 
+std::uint64_t sum_calls(foreign<abi::segment> const& s, unsigned call) {
+  std::uint64_t total = 0;
+  each_shard(s, [&](foreign<abi::shard> const& from) {
+    total += from.call[call].calls.load(std::memory_order_relaxed);
+  });
+  return total;
+}
+
 channel_sums sum_channel(foreign<abi::segment> const& s, unsigned channel) {
   constexpr auto relaxed = std::memory_order_relaxed;
   channel_sums total;

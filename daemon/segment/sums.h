@@ -26,7 +26,9 @@ struct sums {
 /// Counters summed over all shards ever used.
 sums sum(foreign<abi::segment> const& s);
 
-/// One channel of it, which is much less to read.
+/// How often one call was made, which is much less to read.
+std::uint64_t sum_calls(foreign<abi::segment> const& s, unsigned call);
+/// One channel of it, the same.
 channel_sums sum_channel(foreign<abi::segment> const& s, unsigned channel);
 
 struct op_sums {
