@@ -192,7 +192,7 @@ $(foreach g,$(unit_groups),\
 # rooms only what reads a job's memory, a result, or words of a user.
 whole_of = $(O)/whole/$(subst /,-,$(1)).cc
 fuzzed_daemon/commands/cli := $(addprefix daemon/commands/cli/,\
-  costs.cc epoch_look.cc hold_back.cc limits.cc paths.cc report.cc)
+  costs.cc epoch_look.cc hold_back.cc limits.cc paths.cc report.cc small_rows.cc)
 fuzzed_daemon/commands/report := $(filter-out %/ask.cc,\
   $(call sources_of,daemon/commands/report))
 fuzzed_in = $(or $(fuzzed_$(1)),$(call sources_of,$(1)))
