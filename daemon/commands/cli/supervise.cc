@@ -153,7 +153,7 @@ class supervisor {
     while (!look()) {
       siginfo_t info = {};
       int const sig = meanwhile_.wait(all, info);
-      if (is_job_control(sig)) is_told_ = true;
+      if (is_job_control(sig)) told_ = sig;
       if (sig <= 0 || sig == SIGCHLD || !was_sent(info)) continue;
       if (info.si_code == SI_QUEUE)
         sigqueue(child_, sig, info.si_value);
@@ -173,25 +173,25 @@ class supervisor {
       if (WIFSIGNALED(status)) ending_ = {0, WTERMSIG(status)};
       if (WIFEXITED(status) || WIFSIGNALED(status)) return true;
       stopped_by_ = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
-      if (stopped_by_ == 0) is_told_ = false;
+      if (stopped_by_ == 0) told_ = 0;
     }
     // What stopped the child may reach us after the news of that.
-    if (stopped_by_ != 0 && (is_told_ || is_in_foreground())) follow();
+    if (stopped_by_ != 0 && (stopped_by_ == told_ || is_in_foreground())) follow();
     return got < 0 && errno == ECHILD;
   }
 
   void follow() {
     meanwhile_.call();
     stop_like(std::exchange(stopped_by_, 0));
-    is_told_ = false;
+    told_ = 0;
     kill(child_, SIGCONT);
   }
 
   pid_t const child_;
   chores& meanwhile_;
   ending ending_;
-  int stopped_by_ = 0;    // 0: it runs
-  bool is_told_ = false;  // to stop, and the child is or will be
+  int stopped_by_ = 0;  // 0: it runs
+  int told_ = 0;        // the last signal that told us to stop, as it told or will tell the child
 };
 
 }  // namespace

@@ -62,13 +62,15 @@ done
 case "$(state "$child")" in '' | Z) ;; *) fail "the child outlived sluice" ;; esac
 wait 2>/dev/null
 
-# It is stopped, and killed.
+# It is stopped, and killed; once after it has ignored a stop that came through sluice.
 for how in STOP TSTP; do
   rm "$SCRATCH/pid"
-  run -- bash -c 'echo $$ >'"$SCRATCH"'/pid; exec sleep 60' 2>/dev/null &
+  run -- bash -c '[ '$how' = STOP ] && trap "" TSTP
+    echo $$ >'"$SCRATCH"'/pid; exec sleep 60' 2>/dev/null &
   group=$!
   wait_for "$SCRATCH/pid"
   child=$(cat "$SCRATCH/pid")
+  [ $how = TSTP ] || kill -TSTP "$(sed 's/.*) //' "/proc/$child/stat" | cut -d' ' -f2)"
   kill -"$how" "$child"
   wait_state "$child" T "the child, $how to it"
   kill -KILL "$child"
