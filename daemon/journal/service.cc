@@ -20,7 +20,8 @@ namespace sluice::journal {
 
 namespace {
 
-constexpr unsigned pool_threads = 32;  // as many join one commit of a file system's journal
+// As many join one commit of a file system's journal, and one is for checkpoints.
+constexpr unsigned pool_threads = 32 + 1;
 constexpr std::uint64_t nap_ns = 10'000'000;
 constexpr std::uint64_t beat_every_ns = 1'000'000;  // of many areas: each beat is a line of theirs
 constexpr std::uint64_t note_every_ns = 1'000'000'000;  // while something is live

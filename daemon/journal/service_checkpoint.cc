@@ -190,9 +190,9 @@ void service::begin_pass(bool is_last) {
   is_syncing_ = is_last || is_waited_for || passes_ == passes_max;
   // The list is the loop's again when that is done.
   if (!is_syncing_)
-    return pool_.run([this] { return home_writer_.write(leaving_), 0; },
-                     [this](int) { pass_written(); });
-  pool_.run(
+    return pool_.run_first([this] { return home_writer_.write(leaving_), 0; },
+                           [this](int) { pass_written(); });
+  pool_.run_first(
       [this, what = what_to_sync()]() mutable {
         // Its last descriptors of removed files are closed here, which takes time.
         home_sync const now = std::exchange(what, {});

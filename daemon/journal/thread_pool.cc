@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <system_error>
 
@@ -39,8 +40,11 @@ thread_pool::thread_pool(mailbox& to, unsigned threads) : to_(to) {
       threads_.emplace_back([this] { serve(); });
     } catch (std::system_error const&) {
       if (threads_.empty()) throw;
-      return;  // so few do
+      break;  // so few do
     }
+  std::lock_guard const held(mutex_);
+  most_busy_ = std::max<unsigned>(static_cast<unsigned>(threads_.size()) - 1, 1);
+  arrived_.notify_all();
 }
 
 thread_pool::~thread_pool() {
@@ -53,6 +57,15 @@ thread_pool::~thread_pool() {
 }
 
 void thread_pool::run(std::function<int()> work, std::function<void(int)> then) {
+  add(jobs_, std::move(work), std::move(then));
+}
+
+void thread_pool::run_first(std::function<int()> work, std::function<void(int)> then) {
+  add(first_, std::move(work), std::move(then));
+}
+
+void thread_pool::add(std::deque<job>& to, std::function<int()> work,
+                      std::function<void(int)> then) {
   ++under_way_;
   auto counted = [this, then = std::move(then)](int result) {
     --under_way_;
@@ -60,7 +73,7 @@ void thread_pool::run(std::function<int()> work, std::function<void(int)> then) 
   };
   {
     std::lock_guard const held(mutex_);
-    jobs_.push_back({std::move(work), std::move(counted)});
+    to.push_back({std::move(work), std::move(counted)});
   }
   arrived_.notify_one();
 }
@@ -68,14 +81,22 @@ void thread_pool::run(std::function<int()> work, std::function<void(int)> then) 
 void thread_pool::serve() {
   std::unique_lock held(mutex_);
   for (;;) {
-    arrived_.wait(held, [&] { return is_over_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    job mine = std::move(jobs_.front());
-    jobs_.pop_front();
+    arrived_.wait(held, [&] {
+      bool const is_end = is_over_ && first_.empty() && jobs_.empty();
+      return is_end || !first_.empty() || may_take_next();
+    });
+    if (first_.empty() && jobs_.empty()) return;
+    bool const is_first = !first_.empty();
+    std::deque<job>& from = is_first ? first_ : jobs_;
+    job mine = std::move(from.front());
+    from.pop_front();
+    if (!is_first) ++busy_;
     held.unlock();
     int const result = mine.work();
     to_.post([then = std::move(mine.then), result] { then(result); });
     held.lock();
+    if (!is_first) --busy_;
+    if (is_over_) arrived_.notify_all();
   }
 }
 

@@ -38,19 +38,24 @@ class thread_pool {
 
   /// `work` in a thread of the thread_pool, then `then(result)` in the loop.
   void run(std::function<int()> work, std::function<void(int)> then);
+  /// The same, before all that waits. One thread is kept for it, unless there is no other.
+  void run_first(std::function<int()> work, std::function<void(int)> then);
   unsigned under_way() const { return under_way_; }
 
  private:
-  void serve();
-
   struct job {
     std::function<int()> work;
     std::function<void(int)> then;
   };
+  void add(std::deque<job>& to, std::function<int()> work, std::function<void(int)> then);
+  void serve();
+  bool may_take_next() const { return !jobs_.empty() && busy_ < most_busy_; }
+
   mailbox& to_;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<job> jobs_;
+  std::deque<job> first_, jobs_;
+  unsigned busy_ = 0, most_busy_ = 1;  // threads with one of jobs_
   bool is_over_ = false;
   unsigned under_way_ = 0;  // of the loop
   std::vector<std::thread> threads_;

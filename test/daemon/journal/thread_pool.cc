@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be done first passes by work that hangs.
+#include "journal/thread_pool.h"
+
+#include <catch2/catch.hpp>
+#include <future>
+
+using namespace sluice::journal;
+
+TEST_CASE("thread pool: what comes first is done while all else hangs", "[journal]") {
+  mailbox mail;
+  std::promise<void> may_go_on;
+  std::shared_future<void> const gate = may_go_on.get_future().share();
+  std::promise<void> has_run;
+  unsigned told = 0;
+  {
+    thread_pool pool(mail, 4);
+    for (unsigned i = 0; i < 10; ++i)
+      pool.run([gate] { return gate.wait(), 0; }, [&](int) { ++told; });
+    pool.run_first([&] { return has_run.set_value(), 7; },
+                   [&](int result) { told += result == 7 ? 100 : 0; });
+    has_run.get_future().wait();
+    CHECK(pool.under_way() == 11);
+    may_go_on.set_value();
+  }
+  while (mail.run()) {
+  }
+  CHECK(told == 110);
+}
+
+TEST_CASE("thread pool: one thread alone does all", "[journal]") {
+  mailbox mail;
+  unsigned told = 0;
+  {
+    thread_pool pool(mail, 1);
+    for (unsigned i = 0; i < 3; ++i) {
+      pool.run([] { return 0; }, [&](int) { ++told; });
+      pool.run_first([] { return 0; }, [&](int) { ++told; });
+    }
+  }
+  mail.run();
+  CHECK(told == 6);
+}
