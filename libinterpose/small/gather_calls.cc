@@ -149,12 +149,15 @@ namespace placed {
 
 namespace {
 
+constexpr bool is_about_all(std::string_view call) { return call == "syncfs"; }
+
 // What others are to see from now on is all that was gathered.
 #define CALL(sym, ret, params, args, o, where, size, point)                            \
   ret sym params {                                                                     \
     place const here = where;                                                          \
     constexpr bool syncs = core::op::o == core::op::fsync;                             \
-    if (syncs) write_all_out();                                                        \
+    constexpr bool syncs_all = syncs && is_about_all(#sym);                            \
+    if (syncs) syncs_all ? write_all_out_at_last() : write_all_out();                  \
     if (mind(here, core::op::o == core::op::stat)) return slow::sym args;              \
     if (int const error = syncs ? take_error(here.fd) : 0) return refused<ret>(error); \
     return next::sym args;                                                             \

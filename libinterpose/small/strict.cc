@@ -336,6 +336,7 @@ bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
       end_for_a_while(fd);
       return false;
     }
+  if (!is_held(fd)) return false;  // another thread let it go meanwhile
   unsigned const lease = s.lease;
   std::uint64_t const word = row_of(lease).word.load();
   core::ring& r = ring_of(lease);
