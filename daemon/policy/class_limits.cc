@@ -37,7 +37,6 @@ void check_class_limits(site const& s, std::string const& qos_class, std::string
                         file_system const& files) {
   try {
     compile(input_of(s, qos_class), files);
-    compile(granted_input_of(s, qos_class), files);
   } catch (error const& e) {
     std::string const why = e.what();
     if (e.status() != exit_usage || why.starts_with(file)) throw;
@@ -82,7 +81,26 @@ file_system as_found() {
 }
 
 void check_targets(site const& s, file_system const& files) {
-  compile(granted_input_of(s, ""), files);
+  compile_input input;
+  input.targets = s.targets;
+  compile(input, files);
+}
+
+std::vector<std::string> doubts_of_granted(site const& s) {
+  std::vector<std::string> out;
+  auto const look = [&](std::string const& qos_class) {
+    try {
+      compile(granted_input_of(s, qos_class), as_written());
+    } catch (error const& e) {
+      std::string of = qos_class.empty() ? "jobs" : "jobs of class " + qos_class;
+      out.push_back(
+          fmt::format("a node that has all of these directories refuses {}: {}", of, e.what()));
+    }
+  };
+  look("");
+  for (auto const& c : s.classes)
+    if (out.empty()) look(c.name);
+  return out;
 }
 
 void check_classes(site const& s, std::string const& file, file_system const& files) {

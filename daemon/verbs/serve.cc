@@ -122,6 +122,7 @@ json policy_apply(role& r, local::peer const& who, json const& request) {
       {"changes", policy::changes(in_force.site == nullptr ? none : *in_force.site, next)},
       {"warnings", policy::warnings(next)}};
   for (auto const& line : r.warnings_of(next)) answer["warnings"].push_back(line);
+  for (auto const& line : policy::doubts_of_granted(next)) answer["warnings"].push_back(line);
   if (local::flag_of(request, "dry_run", false)) return answer;
   std::string const from = local::text_if(request, "from").value_or("sluice policy apply");
   for (auto const& line : r.use_policy(text, {from, who.uid})) answer["warnings"].push_back(line);

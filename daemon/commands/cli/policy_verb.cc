@@ -170,6 +170,7 @@ int policy_check(global_options const& global, std::string const& file) {
   json result = words(file, s);
   auto warnings = policy::warnings(s);
   for (auto& line : policy::cluster_warnings(s)) warnings.push_back(std::move(line));
+  for (auto& line : policy::doubts_of_granted(s)) warnings.push_back(std::move(line));
   for (auto& line : policy::doubts({s.targets, s.channels}, policy::this_machine()))
     warnings.push_back(std::move(line));
   if (global.json) {
