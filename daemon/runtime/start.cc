@@ -122,11 +122,11 @@ void check_clock() {
   std::ifstream offsets("/proc/self/timens_offsets");
   std::string clock;
   for (std::int64_t s = 0, ns = 0; offsets >> clock >> s >> ns;)
-    if (clock == "boottime" && (s != 0 || ns != 0))
+    if (s != 0 || ns != 0)
       throw sluice_error(fmt::format(
-          "the clock of this time namespace is {} s beside the machine's, and other programs are "
-          "known by the machine's: start the daemon outside of the namespace",
-          s));
+          "the {} clock of this time namespace is {} s beside the machine's, and other programs "
+          "are known by the machine's: start the daemon outside of the namespace",
+          clock, s));
 }
 
 std::vector<std::string> check_machine(config const& c, std::size_t children) {

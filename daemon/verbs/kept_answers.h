@@ -50,16 +50,17 @@ class kept_answers {
   void tried(std::int64_t now_ns, bool is_written) {
     is_changed_ = false;
     written_ns_ = now_ns;
-    for (auto& w : waiting_)
-      if (!is_written) warn_unsaved(w.answer);
+    for (auto& w : waiting_) w.is_unsaved = !is_written;
   }
   /// Those who can be told now.
   std::vector<told> take() {
     constexpr auto replace = nlohmann::json::error_handler_t::replace;
     std::vector<told> out;
     if (is_changed_) return out;
-    for (auto const& w : std::exchange(waiting_, {}))
+    for (auto& w : std::exchange(waiting_, {})) {
+      if (w.is_unsaved) warn_unsaved(w.answer);
       out.push_back({w.ticket, w.answer.dump(-1, ' ', false, replace)});
+    }
     return out;
   }
 
@@ -69,6 +70,7 @@ class kept_answers {
   struct waiting {
     std::uint64_t ticket;
     nlohmann::json answer;
+    bool is_unsaved = false;
   };
   std::vector<waiting> waiting_;
 };

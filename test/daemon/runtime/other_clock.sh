@@ -7,10 +7,13 @@ set -u
 need unshare
 unshare -T --boottime 1000 true 2>/dev/null || skip 'no time namespace for us here'
 policy 5k/s
-unshare -T --boottime 1000 --fork "$SLUICED" --role node --name n1 --run-dir "$RUN" \
-  --policy "$SCRATCH/policy.json" --metrics none >"$SCRATCH/log" 2>&1
-[ $? = 125 ] || fail "status $?: $(cat "$SCRATCH/log")"
-grep -q 'this time namespace is 1000 s beside' "$SCRATCH/log" || fail "$(cat "$SCRATCH/log")"
+for clock in boottime monotonic; do
+  unshare -T --$clock 1000 --fork "$SLUICED" --role node --name n1 --run-dir "$RUN" \
+    --policy "$SCRATCH/policy.json" --metrics none >"$SCRATCH/log" 2>&1
+  [ $? = 125 ] || fail "$clock: status $?: $(cat "$SCRATCH/log")"
+  grep -q "the $clock clock of this time namespace is 1000 s beside" "$SCRATCH/log" ||
+    fail "$clock: $(cat "$SCRATCH/log")"
+done
 # One without an offset has the same clock.
 unshare -T "$SLUICED" --role node --name n1 --run-dir "$RUN" \
   --policy "$SCRATCH/policy.json" --metrics none >"$SCRATCH/log" 2>&1 &
