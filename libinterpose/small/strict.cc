@@ -326,17 +326,15 @@ flushed flush_ring(slot& s, int fd, amount how, std::int64_t until_ns) {
 bool take_into_ring(slot& s, int fd, void const* from, std::size_t size) {
   // All of it first: what waits in the ring while this thread waits for a limit becomes another
   // write of the kernel, for which it would wait again.
-  auto const has_flushed = [&] {
-    return is_held(fd) && s.is_for == use::strict &&
-           ring_of(s.lease).flushes.load(std::memory_order_relaxed) != s.paid_flushes;
-  };
-  while (has_flushed())
+  while (ring_of(s.lease).flushes.load(std::memory_order_relaxed) != s.paid_flushes) {
     if (!settle(s, fd, ring_of(s.lease))) {
       count(abi::gather::ended_slow, 1);
       end_for_a_while(fd);
       return false;
     }
-  if (!is_held(fd)) return false;  // another thread let it go meanwhile
+    // Another thread may have let it go meanwhile.
+    if (!is_held(fd) || s.is_for != use::strict) return false;
+  }
   unsigned const lease = s.lease;
   std::uint64_t const word = row_of(lease).word.load();
   core::ring& r = ring_of(lease);
