@@ -32,10 +32,8 @@ void print_stream(stream_row const& s) {
 int explain_by_daemon(global_options const& global, daemon_at const& daemon,
                       std::string const& job) {
   json answer = json(ask(daemon, {{"verb", "explain"}, {"job", job}}));
-  if (auto const own = find_readable_job(global, job)) {
-    put_small(answer, *own);
+  if (auto const own = find_readable_job(global, job))
     put_roles(answer, segment::segment_path(own->run_dir, own->name), own->owner);
-  }
   if (global.json) {
     fmt::print("{}", dump(answer));
     return 0;
