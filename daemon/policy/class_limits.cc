@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "policy/background.h"
-#include "policy/requests.h"
 
 namespace sluice::policy {
 
@@ -17,19 +16,6 @@ place where_it_says(std::string const& path) {
   std::string plain = std::filesystem::path(path).lexically_normal();
   while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
   return {.path = std::move(plain)};
-}
-
-/// The same of a daemon, which grants what classes have.
-compile_input granted_input_of(site const& s, std::string const& qos_class) {
-  compile_input input;
-  input.targets = s.targets;
-  input.roles = s.roles;
-  input.channels = s.channels;
-  for (auto const& of : supplies(s))
-    if (of.capacity != 0) input.channels.push_back(granted_channel(of));
-  add_background_channels(backgrounds_of(s, qos_class), input.channels);
-  add_request_channels(promises_of(s, qos_class), input.channels);
-  return input;
 }
 
 /// Where the words say no place, the file and the class are told.
@@ -84,23 +70,6 @@ void check_targets(site const& s, file_system const& files) {
   compile_input input;
   input.targets = s.targets;
   compile(input, files);
-}
-
-std::vector<std::string> doubts_of_granted(site const& s) {
-  std::vector<std::string> out;
-  auto const look = [&](std::string const& qos_class) {
-    try {
-      compile(granted_input_of(s, qos_class), as_written());
-    } catch (error const& e) {
-      std::string of = qos_class.empty() ? "jobs" : "jobs of class " + qos_class;
-      out.push_back(
-          fmt::format("a node that has all of these directories refuses {}: {}", of, e.what()));
-    }
-  };
-  look("");
-  for (auto const& c : s.classes)
-    if (out.empty()) look(c.name);
-  return out;
 }
 
 void check_classes(site const& s, std::string const& file, file_system const& files) {

@@ -25,8 +25,6 @@ file_system as_found();
 
 /// Of targets alone, which a daemon takes as well. Throws why they cannot be had together.
 void check_targets(site const& s, file_system const& files);
-/// What a daemon adds for supplies may be too much for a node where all targets are: a sentence.
-std::vector<std::string> doubts_of_granted(site const& s);
 /// Of each class, and of none. `file`: what messages call the policy.
 void check_classes(site const& s, std::string const& file, file_system const& files);
 

@@ -8,6 +8,10 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "core/request.h"
+#include "policy/background.h"
+#include "policy/class_limits.h"
+#include "policy/requests.h"
+#include "policy/supply.h"
 
 namespace sluice::policy {
 
@@ -118,6 +122,40 @@ lines doubts(site const& site, std::string const& file, std::string const& qos_c
   std::vector<std::string> known;
   for (auto const& c : site.classes) known.push_back(c.name);
   return {fmt::format("--policy {} without --class limits nothing{}", file, it_has(known))};
+}
+
+namespace {
+
+/// What a daemon compiles for a job, which grants what its class has.
+compile_input granted_input_of(site const& s, std::string const& qos_class) {
+  compile_input input;
+  input.targets = s.targets;
+  input.roles = s.roles;
+  input.channels = s.channels;
+  for (auto const& of : supplies(s))
+    if (of.capacity != 0) input.channels.push_back(granted_channel(of));
+  add_background_channels(backgrounds_of(s, qos_class), input.channels);
+  add_request_channels(promises_of(s, qos_class), input.channels);
+  return input;
+}
+
+}  // namespace
+
+std::vector<std::string> doubts_of_granted(site const& s) {
+  std::vector<std::string> out;
+  auto const look = [&](std::string const& qos_class) {
+    try {
+      compile(granted_input_of(s, qos_class), as_written());
+    } catch (error const& e) {
+      std::string of = qos_class.empty() ? "jobs" : "jobs of class " + qos_class;
+      out.push_back(
+          fmt::format("a node that has all of these directories refuses {}: {}", of, e.what()));
+    }
+  };
+  look("");
+  for (auto const& c : s.classes)
+    if (out.empty()) look(c.name);
+  return out;
 }
 
 }  // namespace sluice::policy

@@ -21,6 +21,10 @@ std::vector<std::string> gaps(std::vector<channel_spec> const& channels);
 /// Of the shares of classes: those of a capacity that nobody gave.
 std::vector<std::string> idle_shares(site const& site);
 
+/// Of a node where all targets are: what a daemon adds for supplies may be too much there. At most
+/// one.
+std::vector<std::string> doubts_of_granted(site const& site);
+
 /// Of trees on this machine: those of a file system that is never limited.
 std::vector<std::string> doubts(compile_input const& input, file_system const& files);
 

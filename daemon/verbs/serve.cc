@@ -16,6 +16,7 @@
 #include "policy/class_limits.h"
 #include "policy/class_list.h"
 #include "policy/control.h"
+#include "policy/doubts.h"
 #include "policy/policy.h"
 #include "policy/supply.h"
 #include "runtime/dashboard.h"

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "policy/doubts.h"
 #include "policy/policy.h"
 
 using namespace sluice;
