@@ -207,10 +207,13 @@ writer() { # the one that the kernel told of: its word on the board
 }
 until_true works || fail 'nobody works'
 victim=$(writer)
-strace -qq -o /dev/null -e trace=writev -e inject=writev:delay_exit=20000000 -p "$victim" &
-tracer=$!
-is_traced() { grep -q "TracerPid:[[:space:]]*$tracer" "/proc/$victim/status"; }
-until_true is_traced || fail 'strace does not trace'
+trace_victim() { # HOW: it is traced once a call of it is told. To be attached to is not enough
+  : >"$SCRATCH/calls"
+  strace -qq -o "$SCRATCH/calls" "$@" -p "$victim" &
+  tracer=$!
+  until_true test -s "$SCRATCH/calls" || fail 'strace does not trace'
+}
+trace_victim -e inject=writev:delay_exit=20000000
 turn
 until_true has_size || fail 'it is not written'
 kill -KILL "$victim"
@@ -225,9 +228,8 @@ begin_turns
 until_true two_serve || fail "$(keepers | wc -l) keepers"
 until_true works || fail 'nobody works'
 victim=$(writer) house=$(keepers)
-strace -qq -o "$SCRATCH/polls" -e trace=poll -e inject=poll:error=EINTR -p "$victim" &
-tracer=$!
-was_interrupted() { [ "$(grep -c INJECTED "$SCRATCH/polls")" -ge 8 ]; }
+trace_victim -e inject=poll:error=EINTR
+was_interrupted() { [ "$(grep -c INJECTED "$SCRATCH/calls")" -ge 8 ]; }
 until_true was_interrupted || fail "interrupted: $(keepers | wc -l) keepers"
 kill "$tracer"
 wait "$tracer" 2>/dev/null
@@ -261,13 +263,11 @@ job=$!
 until_true waits || fail 'nothing waits'
 until_true works || fail 'nobody works'
 victim=$(writer)
-strace -qq -o /dev/null -e trace=writev,close -e inject=writev:error=EIO \
-  -e inject=close:signal=SIGKILL:when=2 -p "$victim" &
-tracer=$!
-until_true is_traced || fail 'strace does not trace'
+trace_victim -e inject=writev:error=EIO -e inject=close:signal=SIGKILL:when=2
 echo >&8
 is_gone() { [ ! -e "/proc/$victim" ] || grep -q '^State:[[:space:]]*Z' "/proc/$victim/status"; }
 until_true is_gone || fail 'it is not killed'
+grep -q 'writev.*EIO.*INJECTED' "$SCRATCH/calls" || fail "no error: $(cat "$SCRATCH/calls")"
 echo >&8
 exec 8>&-
 wait "$job"
