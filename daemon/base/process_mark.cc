@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 #include "base/descriptor.h"
 
@@ -18,25 +20,31 @@ namespace sluice {
 namespace {
 
 /// What follows the name, which may hold blanks and parentheses.
-std::string stat_of(std::uint32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+std::string stat_in(std::string const& dir) {
+  std::ifstream file(dir + "/stat");
   std::string line;
   if (!std::getline(file, line)) return {};
   auto const name_end = line.rfind(')');
   return name_end == std::string::npos ? std::string() : line.substr(name_end + 1);
 }
 
+std::string directory_of(std::uint32_t pid) { return "/proc/" + std::to_string(pid); }
+
 }  // namespace
 
-char state_of(std::uint32_t pid) {
-  std::istringstream rest(stat_of(pid));
-  char state = 0;
-  rest >> state;
-  return rest ? state : char{0};
+bool has_waiting_thread(std::uint32_t pid) {
+  std::error_code none;  // a thread may end meanwhile
+  std::filesystem::directory_iterator threads(directory_of(pid) + "/task", none);
+  for (; !none && threads != std::filesystem::end(threads); threads.increment(none)) {
+    char state = 0;
+    std::istringstream(stat_in(threads->path().string())) >> state;
+    if (state == 'R' || state == 'D') return true;
+  }
+  return false;
 }
 
 std::uint64_t start_ticks(std::uint32_t pid) {
-  std::istringstream rest(stat_of(pid));
+  std::istringstream rest(stat_in(directory_of(pid)));
   std::string state, skipped;
   unsigned threads = 0;
   std::uint64_t ticks = 0;

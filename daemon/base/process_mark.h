@@ -22,8 +22,9 @@ constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
   return owner == 0 || uid == owner || uid == no_uid;
 }
 
-/// Its state as in /proc/PID/stat: R, S, D, T …; 0: there is none, or it is not ours to see.
-char state_of(std::uint32_t pid);
+/// One of its threads would go on, and waits for a processor or a disk (R or D in /proc/PID/stat).
+/// False: none does, there is no such process, or it is not ours to see.
+bool has_waiting_thread(std::uint32_t pid);
 
 /// A process, by its pidfd, has ended, whether somebody waits for it or not; or the other end of a
 /// pipe or socket has. A signal that comes meanwhile says nothing.

@@ -25,7 +25,8 @@ namespace sluice::local {
 
 namespace {
 
-constexpr std::int64_t most_busy_ns = 5'000'000'000;  // for a daemon that works, in all
+// Without it a new job runs without its limits, so a node that starves is given time.
+constexpr std::int64_t most_busy_ns = 20'000'000'000;  // for a daemon that works, in all
 constexpr std::int64_t busy_part = 100;               // it had so much of a processor, at least
 
 /// Processor time of a process; 0: it is not ours to see.
@@ -36,11 +37,9 @@ std::int64_t used_ns(pid_t pid) {
   return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec;
 }
 
-/// It would go on, and waits for a processor or a disk. Of ourselves that says nothing: we run.
+/// One of its threads would go on. Of ourselves that says nothing: we run.
 bool is_held_up(pid_t pid) {
-  if (pid <= 0 || pid == getpid()) return false;
-  char const state = state_of(static_cast<std::uint32_t>(pid));
-  return state == 'R' || state == 'D';
+  return pid > 0 && pid != getpid() && has_waiting_thread(static_cast<std::uint32_t>(pid));
 }
 
 class asker {

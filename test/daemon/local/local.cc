@@ -181,18 +181,22 @@ TEST_CASE("one that works is waited for, one that sleeps is not", "[local]") {
   }
 }
 
-TEST_CASE("one that waits in the kernel is waited for", "[local]") {
+TEST_CASE("one that waits in the kernel is waited for, whichever thread it is", "[local]") {
   scratch const s;
+  bool const is_first = GENERATE(true, false);  // of its threads, or another one
+  CAPTURE(is_first);
   int ready[2];
   REQUIRE(pipe(ready) == 0);
   pid_t const daemon = fork();
   if (daemon == 0) {
-    auto const server = local::server::open(s.socket(), 0600, [](local::peer const&, json const&) {
-      // Whoever waits for a child of vfork is in state D, as one who waits for a disk.
-      if (vfork() == 0) {
-        usleep(700'000);
-        _exit(0);
-      }
+    // Whoever waits for a child of vfork is in state D, as one who waits for a disk.
+    auto const wait = [] {
+      if (vfork() != 0) return;
+      usleep(700'000);
+      _exit(0);
+    };
+    auto const server = local::server::open(s.socket(), 0600, [&](local::peer const&, json const&) {
+      is_first ? wait() : std::thread(wait).join();
       return json{{"held", true}};
     });
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || write(ready[1], "", 1) != 1) _exit(1);
