@@ -78,14 +78,15 @@ small_calls calls_of(foreign<abi::segment> const& s, core::op op, std::uint32_t 
     bool const is_own = call_table[i].name == habit.call || call(i) == call::__read_chk;
     (is_own ? out.own : out.others) += sum_calls(s, i);
   }
-  // Some of the step of the largest small ones are larger.
+  // The step of the largest small ones has larger ones, too.
   auto const last_small = static_cast<unsigned>(std::bit_width(habit.most_bytes));
   for (unsigned t = 0; t < core::max_targets; ++t)
     for (unsigned i = 0; i < abi::size_steps && (targets >> t & 1) != 0; ++i) {
       auto const& steps = op == core::op::read ? s.size[t].read : s.size[t].written;
       std::uint64_t const n = steps[i].load(std::memory_order_relaxed);
       out.timed += n;
-      if (i <= last_small) out.timed_and_small += n;
+      if (i < last_small) out.timed_and_small += n;
+      if (i == last_small) out.timed_at_most += n;
     }
   return out;
 }

@@ -65,8 +65,11 @@ std::string why_no_habit(small_habit const& h, small_calls const& c) {
     return fmt::format(
         "nothing was {} in its directories, or too little for a sample of the calls to show",
         h.done);
-  if (c.timed_and_small == 0)
+  if (c.timed_and_small == 0 && c.timed_at_most == 0)
     return fmt::format("no {} was small enough ({} at most), by a sample of the calls", h.call,
+                       size_words(h.most_bytes));
+  if (c.timed_and_small == 0)
+    return fmt::format("no {} was below {}, and larger ones are not taken", h.call,
                        size_words(h.most_bytes));
   std::string const begins =
       fmt::format("it begins after {} small ones in a row on a file{}", h.in_a_row, h.but);

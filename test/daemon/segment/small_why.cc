@@ -27,6 +27,8 @@ TEST_CASE("small why: calls that nobody looked at") {
   CHECK_THAT(why({.own = 900}), Equals("nothing was written in its directories, or too little "
                                        "for a sample of the calls to show"));
   CHECK_THAT(why({.own = 900, .timed = 7}), Contains("no write was small enough (16 KiB at most)"));
+  CHECK_THAT(why({.own = 900, .timed = 7, .timed_at_most = 7}),
+             Equals("no write was below 16 KiB, and larger ones are not taken"));
   CHECK_THAT(why({.own = 5, .timed = 7, .timed_and_small = 1}),
              Equals("only 5 were made: it begins after 32 small ones in a row on a file"));
   CHECK_THAT(why({.own = 900, .timed = 7, .timed_and_small = 1}), Contains("none had the habit"));

@@ -29,6 +29,8 @@ says hints 'no small overwrites or strided reads were seen'
 says buffered 'nothing was seen to be read'
 does '[os.pwrite(f, b"x", 0) for i in range(50)]' 'all was written by other calls than write(2)'
 does '[os.write(f, bytes(65536)) for i in range(50)]' 'no write was small enough (16 KiB at most)'
+does '[os.write(f, bytes(20000)) for i in range(50)]' \
+  'no write was below 16 KiB, and larger ones are not taken'
 does '[os.write(f, b"x") for i in range(5)]' 'only 5 were made: it begins after 32 small ones'
 does '[os.write(f, b"x") or os.lseek(f, 0, 0) for i in range(20)]; [os.write(f, bytes(20000)) and
   os.write(f, b"x") for i in range(20)]' 'none had the habit: it begins after 32 small ones'
