@@ -76,9 +76,9 @@ depend      = -MMD -MP -MF $@.d -MT $@
 guest_src   := $(wildcard libinterpose/*.cc libinterpose/*/*.cc libinterpose/*.S)
 # A room is a folder whose sources may be linked into any program that names it; a main.cc or
 # X_main.cc is a program. `programs` below says which rooms each needs.
-rooms       := libinterpose/core policies $(addprefix daemon/,base policy segment background local \
-  lease wire runtime verbs verbs/views epochs node cluster sluiced journal \
-  commands/cli commands/trace commands/replay commands/replay/simulate commands/report \
+rooms       := libinterpose/core policies $(addprefix daemon/,base policy segment \
+  background keepers local lease wire runtime verbs verbs/views epochs node cluster sluiced \
+  journal commands/cli commands/trace commands/replay commands/replay/simulate commands/report \
   commands/slurm commands/calibrate)
 sources_of   = $(filter-out %/main.cc %_main.cc,$(wildcard $(1)/*.cc))
 archive_of   = $(foreach room,$(1),$(O)/rooms/$(subst /,-,$(room)).a)
@@ -258,8 +258,8 @@ endef
 $(foreach room,$(rooms),$(eval $(call room_rule,$(room))))
 
 lowest      := libinterpose/core daemon/base
-of_command  := $(lowest) policies $(call in_daemon,policy segment background local verbs/views \
-  commands/cli commands/trace commands/report)
+of_command  := $(lowest) policies $(call in_daemon,policy segment background keepers local \
+  verbs/views commands/cli commands/trace commands/report)
 of_tools    := $(of_command) $(call in_daemon,lease wire runtime verbs epochs cluster \
   commands/replay commands/replay/simulate commands/slurm commands/calibrate)
 of_sluiced  := $(lowest) policies $(call in_daemon,policy segment background local lease wire \

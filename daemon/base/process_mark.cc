@@ -33,14 +33,16 @@ std::string directory_of(std::uint32_t pid) { return "/proc/" + std::to_string(p
 }  // namespace
 
 bool has_waiting_thread(std::uint32_t pid) {
+  bool waits = false;
   std::error_code none;  // a thread may end meanwhile
   std::filesystem::directory_iterator threads(directory_of(pid) + "/task", none);
   for (; !none && threads != std::filesystem::end(threads); threads.increment(none)) {
     char state = 0;
     std::istringstream(stat_in(threads->path().string())) >> state;
-    if (state == 'R' || state == 'D') return true;
+    if (state == 'T' || state == 't') return false;
+    waits |= state == 'R' || state == 'D';
   }
-  return false;
+  return waits;
 }
 
 std::uint64_t start_ticks(std::uint32_t pid) {

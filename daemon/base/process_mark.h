@@ -23,7 +23,7 @@ constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
 }
 
 /// One of its threads would go on, and waits for a processor or a disk (R or D in /proc/PID/stat).
-/// False: none does, there is no such process, or it is not ours to see.
+/// False: none does, it was stopped, there is no such process, or it is not ours to see.
 bool has_waiting_thread(std::uint32_t pid);
 
 /// A process, by its pidfd, has ended, whether somebody waits for it or not; or the other end of a

@@ -231,6 +231,7 @@ void controller::each_second(std::int64_t now) {
   local_->serve(steady_ns());  // its time limits
   questions_.forget_old(now);
   if (overrides_.take_back(arbiter_->who(), now, dated_now())) overrides_changed();
+  overrides_.keep_unsaved();
   for (std::string line = below_->complaint(); !line.empty(); line = below_->complaint())
     services_.log.warning("peer refused", {{"what", line}});
   publish(now);

@@ -21,7 +21,12 @@ override_keeper::override_keeper(std::string path, runtime::logger& log)
 bool override_keeper::keep() {
   bool const is_kept = replace_file(path_, book_.to_text(boot_id()), {.is_durable = true});
   if (!is_kept) log_.error("overrides are not saved", {{"path", path_}});
+  is_unsaved_ = !is_kept;
   return is_kept;
+}
+
+void override_keeper::keep_unsaved() {
+  if (is_unsaved_) keep();
 }
 
 bool override_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {

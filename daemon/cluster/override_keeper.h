@@ -20,6 +20,8 @@ class override_keeper {
   verbs::override_book& book() { return book_; }
   /// False: the file cannot be written, and the log says so.
   bool keep();
+  /// Tries again what keep() could not write.
+  void keep_unsaved();
   /// Once a second: what has ended, or was meant for a job that is gone. True: the book has
   /// changed.
   bool take_back(roster const& known, lease::time_ns now, dated_moment today);
@@ -29,6 +31,7 @@ class override_keeper {
   runtime::logger& log_;
   verbs::override_book book_;
   absences absent_;
+  bool is_unsaved_ = false;
 };
 
 }  // namespace sluice::cluster

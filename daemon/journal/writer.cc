@@ -168,6 +168,11 @@ int writer::failed() const {
   return failed_;
 }
 
+int writer::home_error() const {
+  lock const held(mutex_);
+  return home_error_;
+}
+
 written_batches writer::batches() const {
   lock const held(mutex_);
   return batches_;

@@ -54,6 +54,8 @@ class writer {
   std::uint64_t tail() const;
   std::uint64_t next_record() const;
   int failed() const;
+  /// Nonzero: what was met at home, by a checkpoint or by somebody else.
+  int home_error() const;
   written_batches batches() const;
   /// A third of the ring is in use: time for somebody to checkpoint.
   bool wants_checkpoint() const;

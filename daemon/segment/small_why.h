@@ -35,8 +35,8 @@ struct small_calls {
   bool is_reached = false;  // a process has attached
   bool is_running = false;
   std::uint64_t own = 0, others = 0;             // by the call itself; by others, such as pwrite
-  // In the targets, by the sample of sizes: all, those that are smaller than the largest small ones,
-  // and those from there to twice as many bytes.
+  // In the targets, by the sample of sizes: all, those below the largest small ones, and those from
+  // there to twice as many bytes.
   std::uint64_t timed = 0, timed_and_small = 0, timed_at_most = 0;
 };
 

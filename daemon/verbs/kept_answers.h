@@ -3,7 +3,7 @@
 // has acknowledged. To write is dear, and anybody may change his job in a loop. So it happens at
 // most every `every_ns`, once for all changes until then, and their answers wait for it.
 // What stays true: nobody is told of a change that is not written, but with a warning where it
-// cannot be; at an end all is written.
+// cannot be. That is tried again, and at an end.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline void warn_unsaved(nlohmann::json& answer) {
 
 class kept_answers {
  public:
-  static constexpr std::int64_t every_ns = 50'000'000;
+  static constexpr std::int64_t every_ns = 50'000'000, again_ns = 5'000'000'000;
   struct told {
     std::uint64_t ticket;
     std::string text;
@@ -42,14 +42,15 @@ class kept_answers {
 
   /// When it is to be written; none: there is nothing.
   std::optional<std::int64_t> due_ns() const {
-    if (!is_changed_) return std::nullopt;
-    return written_ns_ + every_ns;
+    if (!is_changed_ && !is_unsaved_) return std::nullopt;
+    return tried_ns_ + (is_changed_ ? every_ns : again_ns);
   }
 
   /// All of it is written, or nothing could be.
   void tried(std::int64_t now_ns, bool is_written) {
     is_changed_ = false;
-    written_ns_ = now_ns;
+    is_unsaved_ = !is_written;
+    tried_ns_ = now_ns;
     for (auto& w : waiting_) w.is_unsaved = !is_written;
   }
   /// Those who can be told now.
@@ -65,8 +66,8 @@ class kept_answers {
   }
 
  private:
-  bool is_changed_ = false, is_new_ = false;
-  std::int64_t written_ns_ = -every_ns;
+  bool is_changed_ = false, is_new_ = false, is_unsaved_ = false;
+  std::int64_t tried_ns_ = -every_ns;
   struct waiting {
     std::uint64_t ticket;
     nlohmann::json answer;

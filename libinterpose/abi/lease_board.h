@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boards of leases. A stage that reads or writes a file in small pieces asks here that somebody
 // holds one of the kernel's leases for it (fcntl F_SETLEASE), and a keeper of the job answers
-// (daemon/commands/cli/lease_keeper.h, write_keeper.h). A read lease: nobody has the file open for
+// (daemon/keepers/lease_keeper.h, write_keeper.h). A read lease: nobody has the file open for
 // writing, so what was read ahead is what the file has. A write lease: nobody else has it open at
 // all, so nobody sees that it lacks what was just written. Whoever opens it nevertheless waits
 // until the keeper has taken the row back.

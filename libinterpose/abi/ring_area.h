@@ -2,7 +2,7 @@
 // Small writes that wait in memory outside the program: a file `rings` beside the segment of a job
 // that has a strict target. One ring for each row of a board of write leases. A stage that has a
 // row adds to its ring (core/ring.h), the keepers of `sluice run` write from there to the file
-// (daemon/commands/cli/write_keeper.h). Both belong to the user of the job, and have no more rights
+// (daemon/keepers/write_keeper.h). Both belong to the user of the job, and have no more rights
 // than he has: garbage in here is his own loss.
 #pragma once
 

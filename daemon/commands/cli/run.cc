@@ -25,7 +25,6 @@
 #include "commands/cli/hold_back.h"
 #include "commands/cli/join.h"
 #include "commands/cli/journal_child.h"
-#include "commands/cli/lease_keeper.h"
 #include "commands/cli/options.h"
 #include "commands/cli/paths.h"
 #include "commands/cli/program.h"
@@ -34,7 +33,8 @@
 #include "commands/cli/sampler.h"
 #include "commands/cli/supervise.h"
 #include "commands/cli/timeline.h"
-#include "commands/cli/write_keeper.h"
+#include "keepers/lease_keeper.h"
+#include "keepers/write_keeper.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
 
@@ -172,8 +172,8 @@ chore work_meanwhile(journal_child* log, std::optional<hold_back>& background,
 int run_and_report(membership const& m, std::optional<segment::mapping> const& s,
                    run_options const& options, bool preload) {
   std::unique_ptr<journal_child> log = own_journal(s, m, options);
-  std::unique_ptr<lease_keeper> leases = s ? lease_keeper::begin(**s, m.segment) : nullptr;
-  std::unique_ptr<write_keeper> writes = s ? write_keeper::begin(**s, m.segment) : nullptr;
+  auto leases = s ? keepers::lease_keeper::begin(**s, m.segment) : nullptr;
+  auto writes = s ? keepers::write_keeper::begin(**s, m.segment) : nullptr;
   std::int64_t const begin_ns = steady_ns();
   run_facts facts;
   facts.command = options.command;

@@ -154,6 +154,7 @@ class supervisor {
       siginfo_t info = {};
       int const sig = meanwhile_.wait(all, info);
       if (is_job_control(sig)) told_ = sig;
+      if (sig == SIGCONT) told_ = 0;
       if (sig <= 0 || sig == SIGCHLD || !was_sent(info)) continue;
       if (info.si_code == SI_QUEUE)
         sigqueue(child_, sig, info.si_value);

@@ -172,7 +172,7 @@ TEST_CASE("a barrier whose daemon died is made good by its stream", "[order]") {
   s.stand_still();
   REQUIRE(stream.barrier(open_one, abi::order_request::fsync) == 0);
   REQUIRE(stream.barrier(closed, abi::order_request::fsync) == 0);
-  s.is_stopped = false;
+  s.go_on();
   REQUIRE(stream.before_close(closed) == 0);
   close(closed);
   s.stop();

@@ -51,6 +51,8 @@ class guest {
 
   abi::order_area& area() const { return *area_; }
   std::atomic<unsigned> answered = 0, sent_back = 0, alone = 0;
+  /// A daemon that is silent for so long is none.
+  std::atomic<std::uint64_t> silence_ns = abi::order_silence_ns;
   bool marks = true;
   std::string void_log;  // set: who goes alone syncs everything, and marks that log
 
@@ -142,7 +144,7 @@ class guest {
 
   bool is_alive() const {
     return area_->head.incarnation.load() != 0 &&
-           now_ns() < area_->head.heart_ns.load() + abi::order_silence_ns;
+           now_ns() < area_->head.heart_ns.load() + silence_ns;
   }
   /// Until the word of the slot is another one, or a moment is over.
   static void nap(abi::order_slot& s, std::uint32_t word) {

@@ -222,7 +222,7 @@ TEST_CASE("a file over whose name another one is mounted is not taken for that o
 }
 
 TEST_CASE("who had the name of a new file is closed without a checkpoint", "[order]") {
-  served s;
+  served s({.log = {}, .checkpoint_every_ns = 3'600'000'000'000});
   if (lacks_root(s)) return;
   s.know();
   auto const checkpoints = s.counts().checkpoints;

@@ -278,7 +278,7 @@ TEST_CASE("an error that somebody else met at home keeps the log, also during a 
     auto const sync_home = [&] {
       if (!during) return 0;
       other = std::thread([&] { at->home_failed(EIO); });
-      usleep(20'000);
+      while (at->home_error() == 0) usleep(1000);
       return 0;
     };
     roomy_writer w(d, made(d), quiet(), sync_home);

@@ -61,3 +61,8 @@ rm "$SCRATCH/state/overrides.json"
 mkdir "$SCRATCH/state/overrides.json"
 $S set work metadata=79/s >"$SCRATCH/out" 2>&1 || fail 'set'
 grep -q 'could not be saved' "$SCRATCH/out" || fail "no warning: $(cat "$SCRATCH/out")"
+# It is written at an end, if it can be then.
+rmdir "$SCRATCH/state/overrides.json"
+end_node
+start_node --state-dir "$SCRATCH/state"
+is 79.0 "[s for j in d for s in j['streams']][0]['limit']" || fail "not tried again: $(field d)"

@@ -46,4 +46,10 @@ TEST_CASE("changes are written once in a while, and their answers wait", "[verbs
   auto const last = kept.take();
   REQUIRE(last.size() == 1);
   CHECK(json::parse(last[0].text).at("warnings").size() == 1);
+  // It is tried again, later; a change in between is not made to wait for that.
+  CHECK(kept.due_ns() == 2'000'000'000 + verbs::kept_answers::again_ns);
+  kept.changed();
+  CHECK(kept.due_ns() == 2'000'000'000 + every_ns);
+  kept.tried(3'000'000'000, true);
+  CHECK_FALSE(kept.due_ns());
 }

@@ -11,12 +11,17 @@ import os, signal, sys
 class Late(Exception): pass
 def ring(*_): raise Late
 signal.signal(signal.SIGALRM, ring)
-if len(sys.argv) > 3:  # until one of its files is, or was, leased
-    f = os.open(sys.argv[3], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for _ in range(20000): os.write(f, b"12345678901\n")
-    os.close(f)
-    f = os.open(sys.argv[3], os.O_RDONLY)
-    while os.read(f, 12): pass
+if len(sys.argv) > 3:  # until its file was leased
+    writes = sys.argv[4] == "strict"
+    with open(sys.argv[3], "w") as to: to.write("12345678901\n" * 2000)
+    f = os.open(sys.argv[3], os.O_WRONLY if writes else os.O_RDONLY)
+    held = f":{os.fstat(f).st_ino} "
+    def is_leased(): return any("LEASE" in l and held in l for l in open("/proc/locks"))
+    more = 3  # the lease has come, and what follows makes use of it
+    while more:
+        os.lseek(f, 0, os.SEEK_END if writes else os.SEEK_SET)
+        for _ in range(2000): os.write(f, b"12345678901\n") if writes else os.read(f, 12)
+        more -= is_leased()
 try:
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     if sys.argv[2] == "open": os.open(sys.argv[1], os.O_RDONLY)
@@ -26,7 +31,7 @@ except Late:
 P
 mkdir "$DIR/mount"
 is_mounted() { grep -q " $DIR/mount fuse" /proc/self/mounts; }
-# tries CALL WORD [LEASED-FILE]
+# tries CALL WORD [LEASED-FILE WORD]
 tries() {
   local call=$1 word=$2
   shift 2
@@ -43,7 +48,7 @@ saved='sum((d.get(k) or {}).get(what, 0)
 for word in strict reads; do
   for call in open truncate; do
     tries $call $word
-    tries $call $word "$DIR/leased"
+    tries $call $word "$DIR/leased" $word
     [ "$(json "$report" "$saved")" -gt 0 ] || fail "$call, $word: nothing was leased"
   done
 done
@@ -61,7 +66,8 @@ for call in open truncate; do
   : >"$SCRATCH/told"
   python3 "$SCRATCH/stranger.py" "$DIR/held" >"$SCRATCH/told" & server=$!
   until_true grep -q held "$SCRATCH/told" || fail 'the stranger has no lease'
-  said=$(TIME=30 below strict "$DIR" python3 "$SCRATCH/late.py" "$DIR/held" $call "$DIR/leased")
+  said=$(TIME=30 below strict "$DIR" python3 "$SCRATCH/late.py" "$DIR/held" $call "$DIR/leased" strict)
   [ "$said" = 'goes on' ] || fail "$call, a stranger's lease: $said"
   kill -KILL "$server"
+  wait "$server" 2>/dev/null
 done

@@ -246,6 +246,7 @@ f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
 def much():
     for _ in range(3000): os.write(f, b"12345678")
 much()
+print("begun", flush=True)
 try:
     sys.stdin.readline()
     much()
@@ -260,6 +261,7 @@ exec 8<>"$SCRATCH/turn"
 writing "$DIR" python3 -u "$SCRATCH/failing.py" "$DIR/failing" <"$SCRATCH/turn" \
   >"$SCRATCH/turns" 8>&- &
 job=$!
+until_true grep -q begun "$SCRATCH/turns" || fail 'it does not begin'
 until_true waits || fail 'nothing waits'
 until_true works || fail 'nobody works'
 victim=$(writer)
@@ -271,7 +273,7 @@ grep -q 'writev.*EIO.*INJECTED' "$SCRATCH/calls" || fail "no error: $(cat "$SCRA
 echo >&8
 exec 8>&-
 wait "$job"
-[ "$(cat "$SCRATCH/turns")" = 'Input/output error' ] || fail "failing: $(cat "$SCRATCH/turns")"
+[ "$(told)" = 'Input/output error' ] || fail "failing: $(cat "$SCRATCH/turns")"
 wait "$tracer" 2>/dev/null
 
 # One that stops is ended by the other.

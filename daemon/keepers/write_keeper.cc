@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/cli/write_keeper.h"
+#include "keepers/write_keeper.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -36,11 +36,11 @@
 #include "base/mounts.h"
 #include "base/on_stderr.h"
 #include "base/process_mark.h"
-#include "commands/cli/keeping.h"
+#include "keepers/keeping.h"
 #include "segment/jobs.h"
 #include "segment/run_dir.h"
 
-namespace sluice::cli {
+namespace sluice::keepers {
 
 namespace {
 
@@ -624,4 +624,4 @@ write_keeper::~write_keeper() {
   }
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::keepers

@@ -10,7 +10,7 @@
 
 #include "abi/lease_board.h"
 
-namespace sluice::cli {
+namespace sluice::keepers {
 
 inline constexpr std::int64_t second_ns = 1'000'000'000;
 
@@ -49,4 +49,4 @@ bool is_local(int fd);
 /// A program that begins at once is to find its keeper. It may be that of another run.
 void await_keeper(abi::lease_head const& head, pid_t pid);
 
-}  // namespace sluice::cli
+}  // namespace sluice::keepers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/cli/keeping.h"
+#include "keepers/keeping.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/mounts.h"
 
-namespace sluice::cli {
+namespace sluice::keepers {
 
 namespace {
 
@@ -75,4 +75,4 @@ void await_keeper(abi::lease_head const& head, pid_t pid) {
   }
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::keepers

@@ -16,7 +16,7 @@
 #include "abi/segment.h"
 #include "base/foreign.h"
 
-namespace sluice::cli {
+namespace sluice::keepers {
 
 class lease_keeper {
  public:
@@ -31,4 +31,4 @@ class lease_keeper {
   pid_t pid_;
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::keepers

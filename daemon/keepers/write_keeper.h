@@ -21,7 +21,7 @@
 #include "base/descriptor.h"
 #include "base/foreign.h"
 
-namespace sluice::cli {
+namespace sluice::keepers {
 
 class write_keeper {
  public:
@@ -44,4 +44,4 @@ class write_keeper {
   descriptor const house_;  // a socket; the other end is theirs, as long as one of them lives
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::keepers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/cli/lease_keeper.h"
+#include "keepers/lease_keeper.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,11 +27,11 @@
 #include "base/keep_only.h"
 #include "base/mounts.h"
 #include "base/process_mark.h"
-#include "commands/cli/keeping.h"
+#include "keepers/keeping.h"
 #include "segment/jobs.h"
 #include "segment/mapping.h"
 
-namespace sluice::cli {
+namespace sluice::keepers {
 
 namespace {
 
@@ -282,4 +282,4 @@ lease_keeper::~lease_keeper() {
   }
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::keepers
