@@ -2,6 +2,7 @@
 #include "keepers/keeping.h"
 
 #include <linux/futex.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,8 +47,16 @@ long wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t 
 void wake(void* word) { syscall(SYS_futex, word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0); }
 
 void register_death(std::atomic<std::uint32_t>& keeper) {
-  static robust_list_head list;
-  static robust_list entry;
+  struct words {
+    robust_list_head list;
+    robust_list entry;
+  };
+  // Who kills for memory may take away what is private before the kernel has read it
+  // (process_mrelease(2)). What is shared stays.
+  void* const at =
+      mmap(nullptr, sizeof(words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) _exit(1);
+  auto& [list, entry] = *static_cast<words*>(at);
   list.list.next = &entry;
   entry.next = &list.list;
   list.futex_offset = reinterpret_cast<long>(&keeper) - reinterpret_cast<long>(&entry);

@@ -435,6 +435,9 @@ class worker {
       // It would hear of no lease. One that waits for a disk dies when that has answered.
       if (steady_ns() - since_ns > patience_ns) kill(worker_pid, SIGKILL);
     }
+    // The kernel says so before anybody sees its end, unless it could not read what to say.
+    std::uint32_t untold = static_cast<std::uint32_t>(worker_pid);
+    if (process >= 0) head_.keeper.compare_exchange_strong(untold, abi::keeper_died);
     take_over();
   }
 
@@ -542,7 +545,7 @@ bool has_use_of_leases() {
 /// The keepers write for programs that may have lifted their own limit.
 bool may_write_much() {
   rlimit limit = {};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_max == RLIM_INFINITY) return true;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return true;
   on_stderr(
       "sluice: warning: small writes are made as they come: files are limited (ulimit -Hf), and "
       "strict needs them not to be\n");

@@ -57,6 +57,13 @@ char const* words_of(counter_words const& w, small_calls_of kind) {
   return kind == small_calls_of::writes ? w.of_writes : w.of_reads;
 }
 
+/// Some waited, and the program ended before it could count them.
+char const* not_counted(std::uint64_t leases) {
+  return leases == 0
+             ? "what waited was lost, as the program was killed"
+             : "the keeper wrote what waited, and the program was killed before it counted that";
+}
+
 /// Nobody looked at a file: no habit was seen.
 std::string why_no_habit(small_habit const& h, small_calls const& c) {
   if (c.own == 0 && c.others == 0) return fmt::format("nothing was seen to be {}", h.done);
@@ -117,7 +124,9 @@ std::string why_none(json const& counted, small_habit const& habit, small_calls 
   std::uint64_t const leases = count(counted, "leases");
   bool const may_come = calls.is_running && (leases != 0 || calls.own >= habit.in_a_row);
   if (parts.empty() && may_come) return "nothing has come of it yet";
-  if (!calls.is_running && leases > count(counted, "refused_lease"))
+  if (!calls.is_running && count(counted, "held") != 0)
+    parts.push_back(not_counted(leases));
+  else if (!calls.is_running && leases > count(counted, "refused_lease"))
     parts.push_back(asked_in_vain(leases));
   return parts.empty() ? why_no_habit(habit, calls) : fmt::format("{}", fmt::join(parts, "; "));
 }

@@ -42,7 +42,7 @@
 namespace sluice::abi {
 
 inline constexpr std::uint64_t magic = 0x3165'6369'756c'73ull;  // "sluice1" in memory order
-inline constexpr std::uint32_t layout_version = 14;
+inline constexpr std::uint32_t layout_version = 15;
 inline constexpr unsigned process_slots = 4096;
 inline constexpr unsigned near_slots = 26;  // tried first: they lie on the header's page
 inline constexpr unsigned far_slots = process_slots - near_slots;

@@ -69,7 +69,8 @@ void release(slot& s, int fd, int error) {
 
 bool is_still(slot const& s, int fd) {
   file const now = file_of(fd);
-  return now.inode == s.inode.load() && now.device == s.device.load();
+  if (now.inode != 0) return now.inode == s.inode.load() && now.device == s.device.load();
+  return !sys::failed(sys::call(SYS_fcntl, fd, F_GETFD));
 }
 
 bool must_not_hold() { return mine->standing_back.load() != 0 || is_for_good.load(); }
@@ -157,8 +158,12 @@ bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for) {
   mine->holds.fetch_add(1);
   // Whoever shares descriptors, stands back or holds the same file from now on sees that it is
   // held.
-  if (is_still(s, fd) && is_own(fd) && !must_not_hold() && !is_held_elsewhere(&s, fd, f))
+  file const now = file_of(fd);
+  bool const is_its = now.inode == f.inode && now.device == f.device;
+  if (is_its && is_own(fd) && !must_not_hold() && !is_held_elsewhere(&s, fd, f)) {
+    if (is_for != use::read) count(abi::gather::held, 1);
     return true;
+  }
   release(s, fd, 0);
   return false;
 }

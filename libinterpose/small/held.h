@@ -177,7 +177,8 @@ bool must_not_hold();
 /// Another slot than `own` has gathered for this file, or holds a copy of `fd`.
 bool is_held_elsewhere(slot const* own, int fd, file const& f);
 /// The number is still of the file for which it was held. Else libc gave it away, and nobody saw
-/// it.
+/// it. A file that cannot be looked at any more is taken for the same: a FUSE shows itself to its
+/// own user alone, and whoever was root may write to it all the same.
 bool is_still(slot const& s, int fd);
 /// The program was linked with liburing or libaio, which read and write without libc: they would
 /// see nothing of what waits.

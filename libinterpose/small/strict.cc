@@ -13,6 +13,7 @@
 #include "small/strict.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/vfs.h>
 
@@ -47,11 +48,27 @@ bool is_served(std::uint32_t house) {
   return keeper != 0 && (keeper & abi::keeper_died) == 0 && set->rings->head.house.load() == house;
 }
 
+/// The kernel writes down that a keeper has died. It cannot where it could not read what to write.
+bool has_ended(std::uint32_t pid) {
+  constexpr long pidfd_open = 434;
+  long const process = sys::call(pidfd_open, static_cast<long>(pid), 0);
+  if (sys::failed(process)) return process == -ESRCH;
+  pollfd p = {static_cast<int>(process), POLLIN, 0};
+  timespec const now = {};
+  bool const is_over = sys::call(SYS_ppoll, sys::as_long(&p), 1, sys::as_long(&now), 0, 0) == 1;
+  sys::call(SYS_close, process);
+  return is_over;
+}
+
 /// He hears of no lease any more, and the kernel lets whoever opens the file read on. If he is
 /// stopped and not dead, he would write when he goes on. His pid is of our namespace.
 void end_keeper() {
-  std::uint32_t const pid = head().keeper.load();
-  if (pid != 0 && (pid & abi::keeper_died) == 0)
+  std::uint32_t pid = head().keeper.load();
+  if (pid == 0 || (pid & abi::keeper_died) != 0) return;
+  undisturbed const quiet;  // who jumps out of a handler would leave it open
+  if (!is_in_sandbox() && has_ended(pid))
+    head().keeper.compare_exchange_strong(pid, abi::keeper_died);
+  else
     sys::call(SYS_kill, static_cast<long>(pid), SIGKILL);
 }
 

@@ -29,6 +29,27 @@ for i in range(1000): os.write(f, b"x" * 100)' "$DIR/ring" || fail "with liburin
   [ "$(gathered writes)" = 0 ] || fail "with liburing $(gathered writes) writes are gathered"
 fi
 
+# A FUSE shows itself to its own user alone. Who was root, and is not any more, writes all the same.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  need bindfs
+  mkdir "$SCRATCH/fuse" "$DIR/fuse"
+  bindfs --no-allow-other -f "$SCRATCH/fuse" "$DIR/fuse" 2>"$SCRATCH/bindfs.log" & server=$!
+  trap 'umount -l "$DIR/fuse" 2>/dev/null; kill $server 2>/dev/null' EXIT
+  is_mounted() { grep -q " $DIR/fuse fuse" /proc/self/mounts; }
+  until_true is_mounted || skip "no FUSE here: $(cat "$SCRATCH/bindfs.log")"
+  gathering python3 -c 'import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(5000): os.write(f, b"12345678")
+os.setresuid(65534, 65534, 65534)
+for i in range(100): os.write(f, b"12345678")
+os.fsync(f)
+os.close(f)' "$DIR/fuse/f" || fail "without rights: $?"
+  [ "$(gathered writes)" -gt 1000 ] || fail "on FUSE $(gathered writes) writes are gathered"
+  [ "$(wc -c <"$SCRATCH/fuse/f")" = 40800 ] ||
+    fail "without rights: $(wc -c <"$SCRATCH/fuse/f") bytes of 40800"
+  umount "$DIR/fuse" && wait "$server"
+fi
+
 # What a program does between its writes is what it does bare.
 for seed in ${SEEDS:-1 2 3 4 5 6}; do
   "$PROGRAMS/random_small" "$DIR" "$seed" "${STEPS:-300}" >"$SCRATCH/bare" 2>"$SCRATCH/err" ||

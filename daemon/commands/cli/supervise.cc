@@ -136,9 +136,11 @@ class chores {
 
 bool is_job_control(int sig) { return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU; }
 
-bool is_in_foreground() {
+/// We are, or the program is in a group of its own, as a shell is.
+bool is_in_foreground(pid_t child) {
   int const terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  bool const is_shown = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
+  pid_t const shown = terminal >= 0 ? tcgetpgrp(terminal) : -1;
+  bool const is_shown = shown > 0 && (shown == getpgrp() || shown == getpgid(child));
   if (terminal >= 0) close(terminal);
   return is_shown;
 }
@@ -177,7 +179,7 @@ class supervisor {
       if (stopped_by_ == 0) told_ = 0;
     }
     // What stopped the child may reach us after the news of that.
-    if (stopped_by_ != 0 && (stopped_by_ == told_ || is_in_foreground())) follow();
+    if (stopped_by_ != 0 && (stopped_by_ == told_ || is_in_foreground(child_))) follow();
     return got < 0 && errno == ECHILD;
   }
 

@@ -46,6 +46,10 @@ TEST_CASE("small why: what was refused, and leases that did not help") {
                     "libaio"));
   CHECK_THAT(why(many, {{"leases", 1}}),
              Equals("a lease was asked for, but came too late or was ended at once"));
+  CHECK_THAT(why(many, {{"held", 1}}), Equals("what waited was lost, as the program was killed"));
+  CHECK_THAT(why(many, {{"leases", 1}, {"held", 1}}),
+             Equals("the keeper wrote what waited, and the program was killed before it counted "
+                    "that"));
   CHECK_THAT(why(many, {{"leases", 2}, {"refused_lease", 2}}),
              Equals("2 looks: nobody could hold a lease"));
 }

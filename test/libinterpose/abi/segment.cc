@@ -10,7 +10,7 @@
 using namespace sluice;
 
 TEST_CASE("the layout of the segment is the golden one", "[abi]") {
-  REQUIRE(abi::layout_version == 14);
+  REQUIRE(abi::layout_version == 15);
   CHECK(offsetof(abi::segment, head) == 0);
   CHECK(offsetof(abi::header, magic_word) == 0);
   CHECK(offsetof(abi::header, layout) == 8);

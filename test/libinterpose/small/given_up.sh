@@ -66,7 +66,8 @@ for call in open truncate; do
   : >"$SCRATCH/told"
   python3 "$SCRATCH/stranger.py" "$DIR/held" >"$SCRATCH/told" & server=$!
   until_true grep -q held "$SCRATCH/told" || fail 'the stranger has no lease'
-  said=$(TIME=30 below strict "$DIR" python3 "$SCRATCH/late.py" "$DIR/held" $call "$DIR/leased" strict)
+  said=$(TIME=30 below strict "$DIR" \
+    python3 "$SCRATCH/late.py" "$DIR/held" $call "$DIR/leased" strict)
   [ "$said" = 'goes on' ] || fail "$call, a stranger's lease: $said"
   kill -KILL "$server"
   wait "$server" 2>/dev/null || :

@@ -169,16 +169,49 @@ of_job() { # NAME
   done
 }
 keepers() { of_job sluice-writes; } # those that are alive
+two_serve() { [ "$(keepers | wc -l)" = 2 ]; }
+works() { [ -n "$(writer)" ]; }
+writer() { # the one that the kernel told of: its word on the board
+  for p in $(keepers); do
+    [ "$(od -An -tu4 -j64 -N4 "$SCRATCH/run/jobs/$JOB/rings" | tr -d ' ')" = "$p" ] && echo "$p"
+  done
+}
 JOB=killed
 begin_turns
 for round in 1 2 3 4 5 6; do
-  two_serve() { [ "$(keepers | wc -l)" = 2 ]; }
   until_true two_serve || fail "round $round: $(keepers | wc -l) keepers"
   kill -KILL "$(keepers | sed -n $((round % 2 + 1))p)"
   turn
   is_whole || fail "round $round: $(wc -c <"$DIR/turned") bytes, told $(told)"
 done
 end_turns
+
+# The same where its memory is taken away before it ends, as those do that kill for memory.
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  cat >"$SCRATCH/reap.py" <<'P'
+import ctypes, os, signal, sys
+victim, process_mrelease = int(sys.argv[1]), 448
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall(process_mrelease, -1, 0)  # all of it is loaded
+process = os.pidfd_open(victim)
+for pid in 0, victim: os.sched_setaffinity(pid, [min(os.sched_getaffinity(0))])
+# As long as we run, it does not.
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+signal.pidfd_send_signal(process, signal.SIGKILL)
+failed = libc.syscall(process_mrelease, process, 0)
+sys.exit(os.strerror(ctypes.get_errno()) if failed else 0)
+P
+  JOB=reaped
+  begin_turns
+  for round in 1 2 3; do
+    until_true two_serve || fail "round $round: $(keepers | wc -l) keepers"
+    until_true works || fail 'nobody works'
+    python3 "$SCRATCH/reap.py" "$(writer)" || fail 'its memory is not taken away'
+    turn
+    is_whole || fail "reaped $round: $(wc -c <"$DIR/turned") bytes, told $(told)"
+  done
+  end_turns
+fi
 
 # What is sent to all processes of a job ends none of them.
 JOB=told
@@ -199,12 +232,6 @@ need strace
 JOB=halfway
 begin_turns
 until_true two_serve || fail "$(keepers | wc -l) keepers"
-works() { [ -n "$(writer)" ]; }
-writer() { # the one that the kernel told of: its word on the board
-  for p in $(keepers); do
-    [ "$(od -An -tu4 -j64 -N4 "$SCRATCH/run/jobs/$JOB/rings" | tr -d ' ')" = "$p" ] && echo "$p"
-  done
-}
 until_true works || fail 'nobody works'
 victim=$(writer)
 trace_victim() { # HOW: it is traced once a call of it is told. To be attached to is not enough

@@ -81,6 +81,48 @@ for how in STOP TSTP; do
   [ $status = 137 ] || fail "$how and KILL: status $status"
 done
 
+# A shell in the foreground has a group of its own. Its `suspend` stops sluice too, until `fg`.
+cat >"$SCRATCH/suspend.py" <<'P'
+import os, pty, select, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+shell, terminal = pty.fork()
+if shell == 0:  # of the terminal, and the parent of a group: it is no orphan
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    program = os.fork()
+    if program == 0:
+        os.setpgid(0, 0)
+        os.tcsetpgrp(0, os.getpid())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        os.execvp(sys.argv[1], sys.argv[1:])
+    _, status = os.waitpid(program, os.WUNTRACED)
+    if not os.WIFSTOPPED(status): os._exit(2)
+    os.write(1, b"it has stopped\n")
+    os.tcsetpgrp(0, program)
+    os.killpg(program, signal.SIGCONT)
+    _, status = os.waitpid(program, 0)
+    os._exit(os.waitstatus_to_exitcode(status))
+seen = b""
+def until(text):
+    global seen
+    while text not in seen:
+        if not select.select([terminal], [], [], 60)[0]: sys.exit(f"no {text}: {seen}")
+        seen += os.read(terminal, 4096)
+    seen = seen.split(text, 1)[1]
+def say(line): os.write(terminal, line)
+say(b"echo be''gun\n")
+until(b"begun")
+say(b"suspend\n")
+until(b"it has stopped")
+say(b"echo go''es on\n")
+until(b"goes on")
+say(b"exit 7\n")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1]))
+P
+python3 "$SCRATCH/suspend.py" "$SLUICE" --run-dir "$SCRATCH/run" run --summary -- \
+  bash --norc -i
+status=$?
+[ $status = 7 ] || fail "a shell that was suspended: status $status"
+
 # A CONT that comes after the child has stopped and before sluice has must end the stop. strace
 # makes that moment long.
 strace -o "$SCRATCH/trace" true 2>/dev/null || exit 0

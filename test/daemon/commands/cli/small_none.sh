@@ -39,6 +39,16 @@ tr -s ' \n' ' ' <"$SCRATCH/out" |
   grep -qF 'No small writes were gathered, though it was asked for: none had the habit' ||
   fail "report: $(cat "$SCRATCH/out")"
 
+# A program that is killed has counted nothing. What waited in its own memory is lost.
+cat >"$SCRATCH/killed.py" <<'P'
+import os, signal, sys
+f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for i in range(1000): os.write(f, b"12345678")
+os.kill(os.getpid(), signal.SIGKILL)
+P
+run sh -c "python3 '$SCRATCH/killed.py' '$SCRATCH/late/f'; :"
+says gathered 'what waited was lost, as the program was killed'
+
 # What the shell opened, it shares.
 run sh -c "python3 -c 'import os; [os.write(1, b\"x\") for i in range(100)]' >'$SCRATCH/late/g'"
 says gathered '1 look: others may share the file'
