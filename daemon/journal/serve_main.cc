@@ -85,8 +85,8 @@ void heed_signals() {
   struct sigaction act = {};
   act.sa_handler = take_signal;
   for (int signal : {SIGTERM, SIGINT}) sigaction(signal, &act, nullptr);
-  signal(SIGHUP, SIG_IGN);
-  signal(SIGPIPE, SIG_IGN);
+  // SIGXFSZ: a limit of file sizes is told by EFBIG then, like a full file system.
+  for (int const ignored : {SIGHUP, SIGPIPE, SIGXFSZ}) signal(ignored, SIG_IGN);
 }
 
 /// Who waits for us is to wait for a disk, and not for a processor. Who only recovers takes what a

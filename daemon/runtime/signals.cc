@@ -19,7 +19,8 @@ int open_signals() {
   for (int s : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&mine, s);
   // Who started us may have ignored SIGHUP (nohup); an ignored signal is never read.
   for (int s : {SIGTERM, SIGINT, SIGHUP}) signal(s, SIG_DFL);
-  signal(SIGPIPE, SIG_IGN);
+  // A limit of file sizes (RLIMIT_FSIZE) is told by EFBIG then, like a full file system.
+  for (int s : {SIGPIPE, SIGXFSZ}) signal(s, SIG_IGN);
   pthread_sigmask(SIG_BLOCK, &mine, nullptr);
   int const fd = signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
   if (fd < 0) throw sluice_error(fmt::format("signalfd: {}", std::strerror(errno)));

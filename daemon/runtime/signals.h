@@ -9,8 +9,8 @@ namespace sluice::runtime {
 
 enum class order : std::uint8_t { none, stop, reload };
 
-/// Blocks SIGTERM, SIGINT, SIGHUP in this thread and those it makes, ignores SIGPIPE. The
-/// descriptor is readable when one has come. Throws sluice_error.
+/// Blocks SIGTERM, SIGINT, SIGHUP in this thread and those it makes, ignores SIGPIPE and SIGXFSZ.
+/// The descriptor is readable when one has come. Throws sluice_error.
 int open_signals();
 
 /// What the next signal means; none when there is no more.
