@@ -173,7 +173,7 @@ std::vector<verbs::settable> cluster_role::settables(std::size_t number) const {
   return out;
 }
 
-bool cluster_role::overrides_changed(std::size_t) { return c_.overrides_changed(); }
+void cluster_role::overrides_changed(std::size_t) { c_.overrides_changed(); }
 
 verbs::policy_view cluster_role::policy() const {
   policy_keeper const& p = c_.policy();

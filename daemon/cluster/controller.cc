@@ -67,7 +67,7 @@ void controller::open_socket(verbs::role& role) {
   local_ = local::server::open(
       config_.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
       [this](local::peer const& who, nlohmann::json const& request) {
-        return verbs::serve(*role_, who, request);
+        return overrides_.kept().hold(who, verbs::serve(*role_, who, request));
       },
       services_.owner_of);
   services_.log.info("listening", {{"address", below_->address()},
@@ -135,9 +135,21 @@ void controller::reload() {
   }
 }
 
-bool controller::overrides_changed() {
+void controller::overrides_changed() {
   arbiter_->set_overrides(&overrides_.book());
-  return overrides_.keep();
+  overrides_.kept().changed();
+}
+
+/// Who went away is not waited for: else a disk that hangs would have us hold ever more answers.
+void controller::tell_kept() {
+  overrides_.kept().forget_if([&](std::uint64_t ticket, bool is_afar) {
+    return is_afar ? !questions_.is_waiting(ticket) : !local_->is_waiting(ticket);
+  });
+  for (auto const& told : overrides_.kept().take())
+    if (told.is_afar)
+      questions_.reply(told.ticket, told.text);
+    else
+      local_->reply(told.ticket, told.text);
 }
 
 // ---- children and the parent
@@ -213,25 +225,25 @@ void controller::settle_gates(std::int64_t now) {
   gates_.settle(now, out);
 }
 
-void controller::answer_questions() {
+void controller::answer_questions(std::int64_t now) {
   questions_.answer_some(
-      [this](std::uint32_t uid, std::string const& text, std::string const& through) {
-        local::peer const who = {uid, static_cast<gid_t>(-1), 0, -1, {}, 0, true};
+      [this](local::peer const& who, std::string const& text, std::string const& through) {
         auto const serve = [&](local::peer const& by, nlohmann::json const& request) {
           nlohmann::json answer = verbs::serve(*role_, by, request, through);
           answer["answered_by"] = "cluster " + config_.name;
-          return answer;
+          return overrides_.kept().hold(by, std::move(answer));
         };
         return local::answer_text(serve, who, text.data(), text.size());
-      });
+      },
+      now);
 }
 
 void controller::each_second(std::int64_t now) {
   second_at_ = now;
   local_->serve(steady_ns());  // its time limits
   questions_.forget_old(now);
-  if (overrides_.take_back(arbiter_->who(), now, dated_now())) overrides_changed();
-  overrides_.keep_unsaved();
+  if (overrides_.take_back(arbiter_->who(), now, dated_now()))
+    arbiter_->set_overrides(&overrides_.book());
   for (std::string line = below_->complaint(); !line.empty(); line = below_->complaint())
     services_.log.warning("peer refused", {{"what", line}});
   publish(now);
@@ -248,6 +260,7 @@ int controller::wait_ms(std::int64_t now) const {
   if (!questions_.is_idle()) return 0;
   std::int64_t until = std::min(arbiter_->due(), second_at_ + second_ns);
   if (parent_ && parent_->is_welcome()) until = std::min(until, parent_->due());
+  if (auto const due = overrides_.kept().due_ns()) until = std::min(until, *due);
   return static_cast<int>(std::clamp<std::int64_t>((until - now + 999'999) / 1'000'000, 0, 100));
 }
 
@@ -268,11 +281,12 @@ bool controller::wait(bool drained) {
   zmq_pollitem_t items[] = {
       {nullptr, services_.signal_fd, ZMQ_POLLIN, 0},
       {nullptr, local_->fd(), ZMQ_POLLIN, 0},
+      {nullptr, overrides_.fd(), ZMQ_POLLIN, 0},
       {below_->zmq_handle(), 0, ZMQ_POLLIN, 0},
       {parent_ ? parent_->zmq_handle() : nullptr, 0, ZMQ_POLLIN, 0},
       {parent_ ? parent_->monitor_handle() : nullptr, 0, ZMQ_POLLIN, 0},
   };
-  int const count = !parent_ ? 3 : parent_->monitor_handle() != nullptr ? 5 : 4;
+  int const count = !parent_ ? 4 : parent_->monitor_handle() != nullptr ? 6 : 5;
   if (zmq_poll(items, count, drained ? wait_ms(boot_ns()) : 0) < 0 && errno != EINTR)
     throw sluice_error(std::string("zmq_poll: ") + zmq_strerror(errno));
   is_asked_ = items[1].revents != 0;
@@ -294,13 +308,17 @@ int controller::run() {
     if (is_asked_) local_->serve(steady_ns());
     settle(boot_ns());
     std::int64_t const settled_at = boot_ns();
-    answer_questions();
+    answer_questions(settled_at);
+    overrides_.turn(settled_at);
+    tell_kept();
     if (parent_) parent_->look_after(settled_at);
     if (settled_at - second_at_ >= second_ns) each_second(settled_at);
     services_.notify.alive(steady_ns());
   }
   services_.notify.stopping();
   services_.log.info("stopping");
+  overrides_.finish(boot_ns());
+  tell_kept();
   return 0;
 }
 

@@ -45,7 +45,7 @@ class controller final : public outbox {
   parent_link const* parent() const { return parent_.get(); }
   std::string listens_at() const { return below_->address(); }
   verbs::override_book& overrides() { return overrides_.book(); }
-  bool overrides_changed();
+  void overrides_changed();
   /// Throws sluice::error, and then nothing has changed.
   void use_policy(std::string const& text, runtime::policy_source const& source);
 
@@ -60,7 +60,8 @@ class controller final : public outbox {
   void use_heard_policy(std::string const& text);
   void settle(std::int64_t now);
   void settle_gates(std::int64_t now);
-  void answer_questions();
+  void answer_questions(std::int64_t now);
+  void tell_kept();
   void each_second(std::int64_t now);
   void publish(std::int64_t now);
   int wait_ms(std::int64_t now) const;

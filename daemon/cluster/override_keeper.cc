@@ -9,7 +9,7 @@
 namespace sluice::cluster {
 
 override_keeper::override_keeper(std::string path, runtime::logger& log)
-    : path_(std::move(path)), log_(log) {
+    : path_(std::move(path)), log_(log), writer_(path_) {
   try {
     if (auto const text = read_file(path_))
       book_ = verbs::override_book::from_text(*text, wire::job_key, boot_id());
@@ -18,15 +18,25 @@ override_keeper::override_keeper(std::string path, runtime::logger& log)
   }
 }
 
-bool override_keeper::keep() {
-  bool const is_kept = replace_file(path_, book_.to_text(boot_id()), {.is_durable = true});
-  if (!is_kept) log_.error("overrides are not saved", {{"path", path_}});
-  is_unsaved_ = !is_kept;
-  return is_kept;
+void override_keeper::begin(std::int64_t now_ns) {
+  kept_.begin();
+  if (!writer_.begin(book_.to_text(boot_id()))) tried(now_ns, false);
 }
 
-void override_keeper::keep_unsaved() {
-  if (is_unsaved_) keep();
+void override_keeper::tried(std::int64_t now_ns, bool is_written) {
+  if (!is_written) log_.error("overrides are not saved", {{"path", path_}});
+  kept_.tried(now_ns, is_written);
+}
+
+void override_keeper::turn(std::int64_t now_ns) {
+  if (auto const is_written = writer_.take()) tried(now_ns, *is_written);
+  if (auto const due = kept_.due_ns(); due && now_ns >= *due) begin(now_ns);
+}
+
+void override_keeper::finish(std::int64_t now_ns) {
+  if (writer_.is_busy()) tried(now_ns, writer_.wait());
+  if (kept_.due_ns()) begin(now_ns);
+  if (writer_.is_busy()) tried(now_ns, writer_.wait());
 }
 
 bool override_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {
@@ -42,7 +52,9 @@ bool override_keeper::take_back(roster const& known, lease::time_ns now, dated_m
   };
   for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
   for (auto const& line : ended) log_.info("override ended", {{"what", line}});
-  return is_clock_set || !ended.empty();
+  bool const is_changed = is_clock_set || !ended.empty();
+  if (is_changed) kept_.changed_unasked();
+  return is_changed;
 }
 
 }  // namespace sluice::cluster

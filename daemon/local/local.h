@@ -69,6 +69,8 @@ class server {
   virtual std::int64_t due_ns() const = 0;
   /// Never blocks. places.h says who has a place.
   virtual void serve(std::int64_t now_ns) = 0;
+  /// A client waits for reply() with this ticket.
+  virtual bool is_waiting(std::uint64_t ticket) const = 0;
   struct usage {
     std::size_t clients = 0;    // now
     std::uint64_t refused = 0;  // that found no place, or gave theirs up

@@ -142,10 +142,14 @@ class seqpacket_server final : public server {
 
   usage in_use() const override { return {clients_.size(), refused_}; }
 
+  bool is_waiting(std::uint64_t ticket) const override {
+    auto const of_it = [ticket](auto const& entry) { return waits(entry.second, ticket); };
+    return std::any_of(clients_.begin(), clients_.end(), of_it);
+  }
+
   void reply(std::uint64_t ticket, std::string const& text) override {
-    auto const at = std::find_if(clients_.begin(), clients_.end(), [&](auto const& entry) {
-      return entry.second.who.ticket == ticket && entry.second.is_waiting;
-    });
+    auto const of_it = [ticket](auto const& entry) { return waits(entry.second, ticket); };
+    auto const at = std::find_if(clients_.begin(), clients_.end(), of_it);
     if (at == clients_.end()) return;
     at->second.is_waiting = false;
     if (!tell(at->second, text)) forget(at);
@@ -153,6 +157,10 @@ class seqpacket_server final : public server {
 
  private:
   using place = std::map<int, client>::iterator;
+
+  static bool waits(client const& c, std::uint64_t ticket) {
+    return c.who.ticket == ticket && c.is_waiting;
+  }
 
   static std::int64_t end_of(client const& c) {
     return c.heard_ns + (c.has_asked ? idle_ns : idle_first_ns);

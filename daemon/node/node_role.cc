@@ -198,12 +198,11 @@ std::vector<verbs::settable> node_role::settables(std::size_t number) const {
   return out;
 }
 
-bool node_role::overrides_changed(std::size_t number) {
+void node_role::overrides_changed(std::size_t number) {
   at(number).is_announced = false;
   s_.has_news = true;
   s_.kept.changed();  // it tells what comes of that
   s_.enforce(now());
-  return true;
 }
 
 verbs::policy_view node_role::policy() const {

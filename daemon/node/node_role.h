@@ -31,7 +31,7 @@ class node_role final : public verbs::role {
   verbs::override_book& overrides() override { return s_.overrides; }
   void check_change(std::size_t job, change what) const override;
   std::vector<verbs::settable> settables(std::size_t job) const override;
-  bool overrides_changed(std::size_t job) override;
+  void overrides_changed(std::size_t job) override;
 
   verbs::policy_view policy() const override;
   void check_apply() const override;

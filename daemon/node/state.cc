@@ -136,6 +136,7 @@ void state::reload(moment at) {
 }
 
 void state::keep_overrides(moment at) {
+  kept.begin();
   bool const is_written = replace_file(overrides_path(config), overrides.to_text(boot_id()));
   if (!is_written) services.log.warning("overrides cannot be kept", {{"dir", config.state_dir}});
   kept.tried(at.mono_ns, is_written);

@@ -14,7 +14,6 @@
 #include "policy/limit.h"
 #include "policy/milli_rate.h"
 #include "policy/supply.h"
-#include "verbs/kept_answers.h"
 #include "verbs/views/rows.h"
 
 namespace sluice::verbs {
@@ -165,7 +164,7 @@ changed assign(role& r, std::size_t job, std::string const& name, std::string co
 }
 
 json put_in_force(role& r, std::size_t job, json answer) {
-  if (!r.overrides_changed(job)) warn_unsaved(answer);
+  r.overrides_changed(job);
   return answer;
 }
 

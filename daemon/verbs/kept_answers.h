@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers to changes that must be written first, or a daemon that is killed would take back what it
-// has acknowledged. To write is dear, and anybody may change his job in a loop. So it happens at
-// most every `every_ns`, once for all changes until then, and their answers wait for it.
+// has acknowledged. To write is dear, and anybody may change his job in a loop. So it begins no
+// sooner than `every_ns` after the last time, once for all changes until then, and their answers
+// wait for it. Who writes may take long: changes in the meantime wait for the next time.
 // What stays true: nobody is told of a change that is not written, but with a warning where it
 // cannot be. That is tried again, and at an end.
 #pragma once
@@ -17,63 +18,73 @@
 
 namespace sluice::verbs {
 
-/// To an answer: the change is in force, and no more than that.
-inline void warn_unsaved(nlohmann::json& answer) {
-  answer["warnings"].push_back("it could not be saved: a restart of the daemon takes it back");
-}
-
 class kept_answers {
  public:
   static constexpr std::int64_t every_ns = 50'000'000, again_ns = 5'000'000'000;
   struct told {
     std::uint64_t ticket;
     std::string text;
+    bool is_afar;  // as local::peer says it: no client of our socket has that ticket
   };
 
-  /// Something has changed that is to be written.
+  /// A request has changed something that is to be written.
   void changed() { is_changed_ = is_new_ = true; }
+  /// The same, and nobody waits for it.
+  void changed_unasked() { is_changed_ = true; }
 
   /// The answer to a request, or later() when that request has changed something.
   nlohmann::json hold(local::peer const& who, nlohmann::json answer) {
     if (!std::exchange(is_new_, false)) return answer;
-    waiting_.push_back({who.ticket, std::move(answer)});
+    waiting_.push_back({who.ticket, who.is_afar, false, std::move(answer)});
     return local::later();
   }
+  /// `is_gone`, of a ticket and whether it is from afar: nobody waits there any more.
+  template <class Predicate>
+  void forget_if(Predicate is_gone) {
+    std::erase_if(waiting_, [&](waiting const& w) { return is_gone(w.ticket, w.is_afar); });
+  }
 
-  /// When it is to be written; none: there is nothing.
+  /// When it is to be written; none: there is nothing, or it is being done.
   std::optional<std::int64_t> due_ns() const {
-    if (!is_changed_ && !is_unsaved_) return std::nullopt;
+    if (is_writing_ || (!is_changed_ && !is_unsaved_)) return std::nullopt;
     return tried_ns_ + (is_changed_ ? every_ns : again_ns);
   }
 
-  /// All of it is written, or nothing could be.
-  void tried(std::int64_t now_ns, bool is_written) {
+  /// All of it is written from now on, as it is.
+  void begin() {
     is_changed_ = false;
+    is_writing_ = true;
+    for (auto& w : waiting_) w.is_in_hand = true;
+  }
+  /// What was begun is written, or could not be.
+  void tried(std::int64_t now_ns, bool is_written) {
+    is_writing_ = false;
     is_unsaved_ = !is_written;
     tried_ns_ = now_ns;
-    for (auto& w : waiting_) w.is_unsaved = !is_written;
+    for (auto& w : waiting_)
+      if (w.is_in_hand) told_.push_back({w.ticket, text_of(w.answer, is_written), w.is_afar});
+    std::erase_if(waiting_, [](waiting const& w) { return w.is_in_hand; });
   }
   /// Those who can be told now.
-  std::vector<told> take() {
-    constexpr auto replace = nlohmann::json::error_handler_t::replace;
-    std::vector<told> out;
-    if (is_changed_) return out;
-    for (auto& w : std::exchange(waiting_, {})) {
-      if (w.is_unsaved) warn_unsaved(w.answer);
-      out.push_back({w.ticket, w.answer.dump(-1, ' ', false, replace)});
-    }
-    return out;
-  }
+  std::vector<told> take() { return std::exchange(told_, {}); }
 
  private:
-  bool is_changed_ = false, is_new_ = false, is_unsaved_ = false;
+  static std::string text_of(nlohmann::json& answer, bool is_written) {
+    constexpr auto replace = nlohmann::json::error_handler_t::replace;
+    if (!is_written)
+      answer["warnings"].push_back("it could not be saved: a restart of the daemon takes it back");
+    return answer.dump(-1, ' ', false, replace);
+  }
+
+  bool is_changed_ = false, is_new_ = false, is_unsaved_ = false, is_writing_ = false;
   std::int64_t tried_ns_ = -every_ns;
   struct waiting {
     std::uint64_t ticket;
+    bool is_afar, is_in_hand;
     nlohmann::json answer;
-    bool is_unsaved = false;
   };
   std::vector<waiting> waiting_;
+  std::vector<told> told_;
 };
 
 }  // namespace sluice::verbs

@@ -85,8 +85,8 @@ class role {
   /// Throws why that cannot be changed here.
   virtual void check_change(std::size_t job, change what) const = 0;
   virtual std::vector<settable> settables(std::size_t job) const = 0;
-  /// In force at once, and kept. False: it could not be.
-  virtual bool overrides_changed(std::size_t job) = 0;
+  /// In force at once. The answer waits until it is kept (kept_answers.h).
+  virtual void overrides_changed(std::size_t job) = 0;
 
   virtual policy_view policy() const = 0;
   /// Throws why no policy can be applied here.

@@ -32,9 +32,9 @@ struct desk_of {
   }
   void answer_all() {
     while (!desk.is_idle())
-      desk.answer_some([](std::uint32_t uid, std::string const&, std::string const&) {
-        return std::to_string(uid);
-      });
+      desk.answer_some([](local::peer const& who, std::string const&,
+                          std::string const&) { return std::to_string(who.uid); },
+                       0);
   }
 };
 
@@ -59,4 +59,36 @@ TEST_CASE("questions: a user leaves places of a relay to others", "[questions]")
   for (std::uint32_t uid = 1001; uid < 1010; ++uid) d.many(uid % 7, uid, true);
   CHECK(d.ask(3, 2000, true));
   CHECK(d.said.at(33).find("try again") != std::string::npos);
+}
+
+TEST_CASE("questions: who is answered later keeps his place", "[questions]") {
+  desk_of d;
+  std::vector<std::uint64_t> tickets;
+  auto const serve_later = [&] {
+    while (!d.desk.is_idle())
+      d.desk.answer_some(
+          [&](local::peer const& who, std::string const&, std::string const&) {
+            CHECK(who.is_afar);
+            tickets.push_back(who.ticket);
+            return std::string();
+          },
+          0);
+  };
+  CHECK(d.many(1, 1000) == 4);
+  d.said.clear();
+  serve_later();
+  REQUIRE(tickets.size() == 4);
+  CHECK(d.said.empty());
+  CHECK_FALSE(d.ask(1, 1000));
+  d.said.clear();
+  d.desk.reply(tickets[2], "done");
+  CHECK(d.said == std::map<std::uint64_t, std::string>{{3, "done"}});
+  CHECK_FALSE(d.desk.is_waiting(tickets[2]));
+  CHECK(d.desk.is_waiting(tickets[3]));
+  CHECK(d.ask(1, 1000));
+  // The node has told him long since that nobody answers.
+  d.desk.forget_old(10'000'000'000);
+  CHECK_FALSE(d.desk.is_waiting(tickets[3]));
+  d.desk.reply(tickets[3], "done");
+  CHECK(d.said.size() == 1);
 }

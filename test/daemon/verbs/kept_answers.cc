@@ -24,6 +24,7 @@ TEST_CASE("changes are written once in a while, and their answers wait", "[verbs
     CHECK(kept.hold(who, {{"job", "a"}}).is_discarded());
     CHECK(kept.take().empty());
     if (*kept.due_ns() > now_ns) continue;
+    kept.begin();
     kept.tried(now_ns, true);
     ++writes;
     for (auto const& t : kept.take()) {
@@ -36,12 +37,14 @@ TEST_CASE("changes are written once in a while, and their answers wait", "[verbs
   CHECK(std::is_sorted(told.begin(), told.end()));
   // The rest is due at an end.
   CHECK(kept.due_ns().has_value());
+  kept.begin();
   kept.tried(1'000'000'000, true);
   CHECK(told.size() + kept.take().size() == 1000);
 
   // What cannot be written is told as it is.
   kept.changed();
   CHECK(kept.hold(who, {{"job", "a"}}).is_discarded());
+  kept.begin();
   kept.tried(2'000'000'000, false);
   auto const last = kept.take();
   REQUIRE(last.size() == 1);
@@ -50,6 +53,49 @@ TEST_CASE("changes are written once in a while, and their answers wait", "[verbs
   CHECK(kept.due_ns() == 2'000'000'000 + verbs::kept_answers::again_ns);
   kept.changed();
   CHECK(kept.due_ns() == 2'000'000'000 + every_ns);
+  kept.begin();
   kept.tried(3'000'000'000, true);
   CHECK_FALSE(kept.due_ns());
+}
+
+TEST_CASE("changes while it is written wait for the next time", "[verbs]") {
+  verbs::kept_answers kept;
+  local::peer near = {1, 1, 1, -1}, afar = {1, 1, 1, -1};
+  afar.is_afar = true;
+  auto const change = [&](local::peer& who, std::uint64_t ticket) {
+    who.ticket = ticket;
+    kept.changed();
+    CHECK(kept.hold(who, {{"job", "a"}}).is_discarded());
+  };
+  change(near, 1);
+  kept.begin();
+  CHECK_FALSE(kept.due_ns());
+  change(near, 2);
+  change(afar, 1);
+  change(near, 3);
+  CHECK_FALSE(kept.due_ns());  // one at a time
+  CHECK(kept.take().empty());
+  kept.forget_if([](std::uint64_t ticket, bool is_afar) { return ticket == 3 && !is_afar; });
+
+  kept.tried(1'000'000'000, false);
+  auto first = kept.take();
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].ticket == 1);
+  CHECK(json::parse(first[0].text).contains("warnings"));
+  CHECK(kept.due_ns() == 1'000'000'000 + verbs::kept_answers::every_ns);
+
+  kept.begin();
+  kept.tried(2'000'000'000, true);
+  auto const second = kept.take();
+  REQUIRE(second.size() == 2);
+  CHECK(second[0].ticket == 2);
+  CHECK_FALSE(second[0].is_afar);
+  CHECK(second[1].ticket == 1);
+  CHECK(second[1].is_afar);
+  CHECK(json::parse(second[1].text) == json({{"job", "a"}}));
+
+  // What nobody asked for makes nobody wait.
+  kept.changed_unasked();
+  CHECK(kept.hold(near, {{"job", "b"}}) == json({{"job", "b"}}));
+  CHECK(kept.due_ns() == 2'000'000'000 + verbs::kept_answers::every_ns);
 }
