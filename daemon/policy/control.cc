@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/duration.h"
+#include "policy/access.h"
 #include "policy/algorithm.h"
 #include "policy/background.h"
 #include "policy/change.h"
@@ -48,14 +49,6 @@ char const* orphan_in_words(orphan_mode m) {
     default:
       return "a node that lost its parent uses its own part of the capacity";
   }
-}
-
-std::string people_in_words(access_rule const& rule) {
-  std::string out;
-  if (!rule.users.empty()) out = fmt::format("users {}", fmt::join(rule.users, ", "));
-  if (!rule.groups.empty())
-    out += fmt::format("{}groups {}", out.empty() ? "" : " and ", fmt::join(rule.groups, ", "));
-  return out.empty() ? "nobody but root" : out;
 }
 
 }  // namespace

@@ -118,10 +118,11 @@ json policy_apply(role& r, local::peer const& who, json const& request) {
   policy::check_targets(next, policy::as_written());
   policy::site const none = {};
   policy_view const in_force = r.policy();
-  json answer = {
-      {"hash", hex(policy::policy_hash(text))},
-      {"changes", policy::changes(in_force.site == nullptr ? none : *in_force.site, next)},
-      {"warnings", policy::warnings(next)}};
+  json answer = {{"hash", hex(policy::policy_hash(text))},
+                 {"changes", in_force.site == nullptr
+                                 ? policy::changes(none, "", next, text)
+                                 : policy::changes(*in_force.site, *in_force.text, next, text)},
+                 {"warnings", policy::warnings(next)}};
   for (auto const& line : r.warnings_of(next)) answer["warnings"].push_back(line);
   for (auto const& line : policy::doubts_of_granted(next)) answer["warnings"].push_back(line);
   if (local::flag_of(request, "dry_run", false)) return answer;

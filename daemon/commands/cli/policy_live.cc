@@ -165,15 +165,14 @@ int policy_diff(global_options const& global, version_options const& options) {
   auto const parsed = [](version const& v) {
     return policy::parse_policy(v.text, fmt::format("version {}", v.number));
   };
-  auto const lines = policy::changes(parsed(from), parsed(to));
+  auto const lines = policy::changes(parsed(from), from.text, parsed(to), to.text);
   if (global.json) {
     fmt::print("{}", dump(json{{"from", from.number}, {"to", to.number}, {"changes", lines}}));
     return 0;
   }
   fmt::print("version {} -> version {}:\n", from.number, to.number);
   for (auto const& line : lines) fmt::print("{}\n", line);
-  if (lines.empty())
-    fmt::print("{}\n", from.text == to.text ? "they are the same" : "only the text differs");
+  if (lines.empty()) fmt::print("they are the same\n");
   return 0;
 }
 

@@ -48,14 +48,6 @@ std::string share_in_words(policy::share const& s) {
   return out;
 }
 
-std::string ops_in_words(std::uint64_t ops) {
-  if (ops == core::ops_of_selector("all")) return "every call";
-  std::string out;
-  for (unsigned i = 0; i < core::op_count; ++i)
-    if ((ops >> i & 1) != 0) out += (out.empty() ? "" : ", ") + std::string(core::op_table[i].name);
-  return out;
-}
-
 /// What a target covers beside its own file system, or leaves out. Of this machine, now.
 std::string mounts_in_words(policy::target_spec const& t) {
   std::string list;
@@ -110,16 +102,7 @@ json words(std::string const& file, site const& s) {
             fmt::format("class {}, {} on {}: {}", c.name, resource, target, share_in_words(share)));
   for (auto& line : policy::roles_in_words(s.roles)) lines.push_back(std::move(line));
   for (auto const& r : s.requests) lines.push_back(policy::request_in_words(r));
-  for (auto const& c : s.channels) {
-    std::string line =
-        fmt::format("channel {}: {} at most {}", c.name, ops_in_words(c.ops), text_of(c.amount));
-    line += c.target.empty() ? ", everywhere" : ", on " + c.target;
-    if (!c.path_glob.empty()) line += ", files like " + c.path_glob;
-    if (!c.thread_glob.empty()) line += ", threads named " + c.thread_glob;
-    if (!c.role.empty()) line += ", role " + c.role;
-    if (c.user != core::any_user) line += fmt::format(", uid {}", c.user);
-    lines.push_back(line);
-  }
+  for (auto const& c : s.channels) lines.push_back(policy::channel_in_words(c));
   lines.push_back(fmt::format("capacity is shared by {}", s.algorithm));
   if (!s.capacity.empty())
     for (auto const& line : policy::control_in_words(s)) lines.push_back(line);
@@ -215,7 +198,7 @@ int policy_show(global_options const&, std::string const& file) {
   for (auto const& c : s.channels)
     out["channels"].push_back(
         {{"name", c.name},
-         {"ops", ops_in_words(c.ops)},
+         {"ops", policy::ops_in_words(c.ops)},
          {"unit", core::row_of(c.amount.unit).name},
          {"limit_per_s", number_of(c.amount)},
          {"target", c.target.empty() ? json(nullptr) : json(c.target)},
