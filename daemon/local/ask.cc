@@ -27,7 +27,7 @@ namespace {
 
 // Without it a new job runs without its limits, so a node that starves is given time.
 constexpr std::int64_t most_busy_ns = 20'000'000'000;  // for a daemon that works, in all
-constexpr std::int64_t busy_part = 100;               // it had so much of a processor, at least
+constexpr std::int64_t busy_part = 100;                // it had so much of a processor, at least
 
 /// Processor time of a process; 0: it is not ours to see.
 std::int64_t used_ns(pid_t pid) {

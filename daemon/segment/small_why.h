@@ -34,7 +34,7 @@ small_habit reads_habit();
 struct small_calls {
   bool is_reached = false;  // a process has attached
   bool is_running = false;
-  std::uint64_t own = 0, others = 0;             // by the call itself; by others, such as pwrite
+  std::uint64_t own = 0, others = 0;  // by the call itself; by others, such as pwrite
   // In the targets, by the sample of sizes: all, those below the largest small ones, and those from
   // there to twice as many bytes.
   std::uint64_t timed = 0, timed_and_small = 0, timed_at_most = 0;
