@@ -67,7 +67,7 @@ void controller::open_socket(verbs::role& role) {
   local_ = local::server::open(
       config_.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
       [this](local::peer const& who, nlohmann::json const& request) {
-        return overrides_.kept().hold(who, verbs::serve(*role_, who, request));
+        return overrides_.kept().hold(who, [&] { return verbs::serve(*role_, who, request); });
       },
       services_.owner_of);
   services_.log.info("listening", {{"address", below_->address()},
@@ -229,9 +229,11 @@ void controller::answer_questions(std::int64_t now) {
   questions_.answer_some(
       [this](local::peer const& who, std::string const& text, std::string const& through) {
         auto const serve = [&](local::peer const& by, nlohmann::json const& request) {
-          nlohmann::json answer = verbs::serve(*role_, by, request, through);
-          answer["answered_by"] = "cluster " + config_.name;
-          return overrides_.kept().hold(by, std::move(answer));
+          return overrides_.kept().hold(by, [&] {
+            nlohmann::json answer = verbs::serve(*role_, by, request, through);
+            answer["answered_by"] = "cluster " + config_.name;
+            return answer;
+          });
         };
         return local::answer_text(serve, who, text.data(), text.size());
       },

@@ -132,7 +132,7 @@ class loop {
     server_ = local::server::open(
         state_.config.run_dir + "/" + local::socket_name, mode,
         [this](local::peer const& who, nlohmann::json const& request) {
-          return state_.kept.hold(who, verbs::serve(role_, who, request));
+          return state_.kept.hold(who, [&] { return verbs::serve(role_, who, request); });
         },
         services_.owner_of);
     services_.notify.ready();

@@ -57,11 +57,11 @@ char const* words_of(counter_words const& w, small_calls_of kind) {
   return kind == small_calls_of::writes ? w.of_writes : w.of_reads;
 }
 
-/// Some waited, and the program ended before it could count them.
+/// Some may have waited, and the program ended before it could count them.
 char const* not_counted(std::uint64_t leases) {
-  return leases == 0
-             ? "what waited was lost, as the program was killed"
-             : "the keeper wrote what waited, and the program was killed before it counted that";
+  return leases == 0 ? "what waited was lost, as the program was killed"
+                     : "the program was killed: what waited for the keepers they have written, and "
+                       "what waited in its own memory was lost";
 }
 
 /// Nobody looked at a file: no habit was seen.
@@ -76,8 +76,9 @@ std::string why_no_habit(small_habit const& h, small_calls const& c) {
     return fmt::format("no {} was small enough ({} at most), by a sample of the calls", h.call,
                        size_words(h.most_bytes));
   if (c.timed_and_small == 0)
-    return fmt::format("no {} was below {}, and larger ones are not taken", h.call,
-                       size_words(h.most_bytes));
+    return fmt::format(
+        "no {} was below {}, and few or none had just that: larger ones are not taken", h.call,
+        size_words(h.most_bytes));
   std::string const begins =
       fmt::format("it begins after {} small ones in a row on a file{}", h.in_a_row, h.but);
   if (c.own < h.in_a_row)
@@ -124,7 +125,7 @@ std::string why_none(json const& counted, small_habit const& habit, small_calls 
   std::uint64_t const leases = count(counted, "leases");
   bool const may_come = calls.is_running && (leases != 0 || calls.own >= habit.in_a_row);
   if (parts.empty() && may_come) return "nothing has come of it yet";
-  if (!calls.is_running && count(counted, "held") != 0)
+  if (!calls.is_running && count(counted, "held") > count(counted, "let_go"))
     parts.push_back(not_counted(leases));
   else if (!calls.is_running && leases > count(counted, "refused_lease"))
     parts.push_back(asked_in_vain(leases));

@@ -32,9 +32,13 @@ class kept_answers {
   /// The same, and nobody waits for it.
   void changed_unasked() { is_changed_ = true; }
 
-  /// The answer to a request, or later() when that request has changed something.
-  nlohmann::json hold(local::peer const& who, nlohmann::json answer) {
-    if (!std::exchange(is_new_, false)) return answer;
+  /// What `serve` answers to a request, or later() when that has changed something. Where it throws
+  /// after a change, nobody waits for that.
+  template <class Serve>
+  nlohmann::json hold(local::peer const& who, Serve const& serve) {
+    is_new_ = false;
+    nlohmann::json answer = serve();
+    if (!is_new_) return answer;
     waiting_.push_back({who.ticket, who.is_afar, false, std::move(answer)});
     return local::later();
   }

@@ -210,10 +210,22 @@ json answer_of(role& r, row const& v, local::peer const& who, json const& reques
   return v.does == nullptr ? r.serve_own(v.which, who, request) : v.does(r, who, request);
 }
 
-/// The words of a change: an assignment, or the file or version that a policy came from.
-std::string what_of(json const& request) {
-  if (auto const assignment = local::text_if(request, "assignment")) return *assignment;
-  return local::text_if(request, "name").value_or("").substr(0, 200);
+/// A change, as the log tells it.
+struct change_words {
+  bool is_trial = false;
+  std::string job, what;  // an assignment, or the file or version that a policy came from
+};
+
+/// Read before anything changes, for they may be refused.
+change_words words_of(row const& v, json const& request) {
+  if (!v.is_change) return {};
+  change_words out = {local::flag_of(request, "dry_run", false),
+                      local::text_if(request, "job").value_or(""),
+                      local::text_if(request, "name").value_or("").substr(0, 200)};
+  if (auto assignment = local::text_if(request, "assignment")) out.what = *std::move(assignment);
+  if (out.is_trial && v.which != verb::policy_apply)
+    throw usage_error(fmt::format("\"{}\" has no \"dry_run\"", v.name));
+  return out;
 }
 
 bool has_changed(json const& answer) {
@@ -221,14 +233,14 @@ bool has_changed(json const& answer) {
   return changes == answer.end() || !changes->empty();
 }
 
-void tell(role& r, row const& v, local::peer const& who, json const& request, json const& answer,
-          std::string const& through) {
-  if (!v.is_change || local::flag_of(request, "dry_run", false) || !has_changed(answer)) return;
+void tell(role& r, row const& v, local::peer const& who, change_words const& words,
+          json const& answer, std::string const& through) {
+  if (!v.is_change || words.is_trial || !has_changed(answer)) return;
   r.services().log.info("changed by hand", {{"verb", v.name},
                                             {"by_uid", who.uid},
                                             {"through", through},
-                                            {"job", local::text_if(request, "job").value_or("")},
-                                            {"what", what_of(request)}});
+                                            {"job", words.job},
+                                            {"what", words.what}});
 }
 
 }  // namespace
@@ -242,8 +254,9 @@ json serve(role& r, local::peer const& who, json const& request, std::string con
   try {
     row const& v = row_of(r, local::text_of(request, "verb"));
     name = v.name;
+    change_words const words = words_of(v, request);
     json answer = answer_of(r, v, who, request);
-    tell(r, v, who, request, answer, through);
+    tell(r, v, who, words, answer, through);
     metrics.add(requests, {name, "ok"});
     return answer;
   } catch (...) {

@@ -61,6 +61,7 @@ sent send(int fd, char const* from, std::uint64_t bytes) {
 }
 
 void release(slot& s, int fd, int error) {
+  if (s.is_for != use::read) count(abi::gather::let_go, 1);
   swap_entry(fd, as_outside(s.entry), s.entry);
   s.fd_after.store(0, std::memory_order_release);
   mine->held.fetch_sub(1);
@@ -92,12 +93,13 @@ bool identify_cached(place const& where, file& f) {
 
 namespace {
 
-/// Those that hold this file.
+/// Those that hold this file. One that cannot be looked at any more may be any.
 template <class Do>
 void each_of(file const& f, Do&& act) {
   for (slot& s : mine->of) {
     int const fd = s.fd_after.load(std::memory_order_acquire) - 1;
-    if (fd >= 0 && s.inode.load() == f.inode && s.device.load() == f.device) act(s, fd);
+    bool const is_its = s.inode.load() == f.inode && s.device.load() == f.device;
+    if (fd >= 0 && (f.inode == 0 || is_its)) act(s, fd);
   }
 }
 
@@ -156,14 +158,12 @@ bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for) {
   mine->held.fetch_add(1);
   s.fd_after.store(fd + 1);
   mine->holds.fetch_add(1);
+  if (is_for != use::read) count(abi::gather::held, 1);
   // Whoever shares descriptors, stands back or holds the same file from now on sees that it is
   // held.
   file const now = file_of(fd);
   bool const is_its = now.inode == f.inode && now.device == f.device;
-  if (is_its && is_own(fd) && !must_not_hold() && !is_held_elsewhere(&s, fd, f)) {
-    if (is_for != use::read) count(abi::gather::held, 1);
-    return true;
-  }
+  if (is_its && is_own(fd) && !must_not_hold() && !is_held_elsewhere(&s, fd, f)) return true;
   release(s, fd, 0);
   return false;
 }

@@ -66,10 +66,9 @@ void end_keeper() {
   std::uint32_t pid = head().keeper.load();
   if (pid == 0 || (pid & abi::keeper_died) != 0) return;
   undisturbed const quiet;  // who jumps out of a handler would leave it open
-  if (!is_in_sandbox() && has_ended(pid))
-    head().keeper.compare_exchange_strong(pid, abi::keeper_died);
-  else
-    sys::call(SYS_kill, static_cast<long>(pid), SIGKILL);
+  bool const is_over = (!is_in_sandbox() && has_ended(pid)) ||
+                       sys::call(SYS_kill, static_cast<long>(pid), SIGKILL) == -ESRCH;
+  if (is_over) head().keeper.compare_exchange_strong(pid, abi::keeper_died);
 }
 
 /// False: nobody is going to do it. The caller may hold the lock of a slot; signals are blocked

@@ -40,13 +40,19 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   gathering python3 -c 'import os, sys
 f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
 for i in range(5000): os.write(f, b"12345678")
+g = os.open(sys.argv[1], os.O_RDWR)  # its own reads and writes come after what waits
+os.pread(g, 1, 0)
 os.setresuid(65534, 65534, 65534)
 for i in range(100): os.write(f, b"12345678")
+assert len(os.pread(g, 100, 40700)) == 100
+os.write(f, b"87654321")
+os.pwrite(g, b"newnewne", 40800)
 os.fsync(f)
 os.close(f)' "$DIR/fuse/f" || fail "without rights: $?"
   [ "$(gathered writes)" -gt 1000 ] || fail "on FUSE $(gathered writes) writes are gathered"
-  [ "$(wc -c <"$SCRATCH/fuse/f")" = 40800 ] ||
-    fail "without rights: $(wc -c <"$SCRATCH/fuse/f") bytes of 40800"
+  [ "$(wc -c <"$SCRATCH/fuse/f")" = 40808 ] ||
+    fail "without rights: $(wc -c <"$SCRATCH/fuse/f") bytes of 40808"
+  [ "$(tail -c 8 "$SCRATCH/fuse/f")" = newnewne ] || fail 'an older write came last'
   umount "$DIR/fuse" && wait "$server"
 fi
 

@@ -51,6 +51,21 @@ END
 wait "$NODE" 2>/dev/null
 start_node --state-dir "$SCRATCH/state"
 is 77.0 "[s for j in d for s in j['streams']][0]['limit']" || fail "lost: $(field d)"
+# A request that is refused changes nothing, and nobody else waits for an answer because of it.
+python3 - "$RUN" <<'END' || fail "$(cat "$SCRATCH/log")"
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.settimeout(60)
+s.connect(sys.argv[1] + "/sluiced.sock")
+def ask(**request):
+    s.send(json.dumps(request).encode())
+    return json.loads(s.recv(1 << 17))
+for wrong in {"name": 1}, {"dry_run": 1}, {"dry_run": True}:
+    said = ask(verb="set", job="work", assignment="metadata=5/s", **wrong)
+    assert "error" in said, (wrong, said)
+    assert "error" not in ask(verb="hello"), wrong
+END
+is 77.0 "[s for j in d for s in j['streams']][0]['limit']" || fail "it changed: $(field d)"
 # Who is told to stop writes what is not written.
 $S set work metadata=78/s >/dev/null || fail 'set'
 end_node

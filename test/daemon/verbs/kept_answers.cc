@@ -4,24 +4,35 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <stdexcept>
 
 using namespace sluice;
 using nlohmann::json;
+
+namespace {
+
+json look(verbs::kept_answers& kept, local::peer const& who, json const& answer) {
+  return kept.hold(who, [&] { return answer; });
+}
+json change(verbs::kept_answers& kept, local::peer const& who, json const& answer) {
+  return kept.hold(who, [&] { return kept.changed(), answer; });
+}
+
+}  // namespace
 
 TEST_CASE("changes are written once in a while, and their answers wait", "[verbs]") {
   constexpr std::int64_t every_ns = verbs::kept_answers::every_ns;
   verbs::kept_answers kept;
   local::peer who = {1, 1, 1, -1};
   CHECK_FALSE(kept.due_ns());
-  CHECK(kept.hold(who, {{"job", "looked at"}}) == json({{"job", "looked at"}}));
+  CHECK(look(kept, who, {{"job", "looked at"}}) == json({{"job", "looked at"}}));
 
   unsigned writes = 0;
   std::vector<std::uint64_t> told;
   // A change each millisecond, for a second.
   for (std::int64_t now_ns = 0; now_ns < 1'000'000'000; now_ns += 1'000'000) {
     who.ticket = static_cast<std::uint64_t>(now_ns) + 1;
-    kept.changed();
-    CHECK(kept.hold(who, {{"job", "a"}}).is_discarded());
+    CHECK(change(kept, who, {{"job", "a"}}).is_discarded());
     CHECK(kept.take().empty());
     if (*kept.due_ns() > now_ns) continue;
     kept.begin();
@@ -42,8 +53,7 @@ TEST_CASE("changes are written once in a while, and their answers wait", "[verbs
   CHECK(told.size() + kept.take().size() == 1000);
 
   // What cannot be written is told as it is.
-  kept.changed();
-  CHECK(kept.hold(who, {{"job", "a"}}).is_discarded());
+  CHECK(change(kept, who, {{"job", "a"}}).is_discarded());
   kept.begin();
   kept.tried(2'000'000'000, false);
   auto const last = kept.take();
@@ -62,17 +72,16 @@ TEST_CASE("changes while it is written wait for the next time", "[verbs]") {
   verbs::kept_answers kept;
   local::peer near = {1, 1, 1, -1}, afar = {1, 1, 1, -1};
   afar.is_afar = true;
-  auto const change = [&](local::peer& who, std::uint64_t ticket) {
+  auto const ask = [&](local::peer& who, std::uint64_t ticket) {
     who.ticket = ticket;
-    kept.changed();
-    CHECK(kept.hold(who, {{"job", "a"}}).is_discarded());
+    CHECK(change(kept, who, {{"job", "a"}}).is_discarded());
   };
-  change(near, 1);
+  ask(near, 1);
   kept.begin();
   CHECK_FALSE(kept.due_ns());
-  change(near, 2);
-  change(afar, 1);
-  change(near, 3);
+  ask(near, 2);
+  ask(afar, 1);
+  ask(near, 3);
   CHECK_FALSE(kept.due_ns());  // one at a time
   CHECK(kept.take().empty());
   kept.forget_if([](std::uint64_t ticket, bool is_afar) { return ticket == 3 && !is_afar; });
@@ -96,6 +105,20 @@ TEST_CASE("changes while it is written wait for the next time", "[verbs]") {
 
   // What nobody asked for makes nobody wait.
   kept.changed_unasked();
-  CHECK(kept.hold(near, {{"job", "b"}}) == json({{"job", "b"}}));
+  CHECK(look(kept, near, {{"job", "b"}}) == json({{"job", "b"}}));
   CHECK(kept.due_ns() == 2'000'000'000 + verbs::kept_answers::every_ns);
+}
+
+TEST_CASE("who is refused after a change makes nobody wait", "[verbs]") {
+  verbs::kept_answers kept;
+  local::peer const who = {1, 1, 1, -1};
+  auto const refused = [&]() -> json {
+    kept.changed();
+    throw std::runtime_error("refused");
+  };
+  CHECK_THROWS(kept.hold(who, refused));
+  CHECK(kept.due_ns().has_value());  // it is written all the same
+  kept.begin();
+  kept.tried(1, true);
+  CHECK(look(kept, who, {{"job", "b"}}) == json({{"job", "b"}}));
 }
