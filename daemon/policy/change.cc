@@ -149,9 +149,10 @@ std::map<std::string, std::string> ceilings_of(site const& in, std::string const
   if (c == nullptr) return out;
   for (auto const& [target, resources] : c->shares)
     for (auto const& [resource, share] : resources) {
-      bool const is_shared = std::any_of(shared.begin(), shared.end(), [&](supply const& s) {
-        return s.target == target && s.resource == resource;
-      });
+      auto const is_its = [&of = target, &what = resource](supply const& s) {
+        return s.target == of && s.resource == what;
+      };
+      bool const is_shared = std::any_of(shared.begin(), shared.end(), is_its);
       if (share.limit && !is_shared)
         out[resource + "@" + target] = rate_text(share.limit->unit, share.limit->rate_q40);
     }
