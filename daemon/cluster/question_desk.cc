@@ -41,7 +41,9 @@ std::optional<wire::question> question_desk::take(wire::parent_socket::incoming 
       refuse(from.child, q.id, is_heard ? busy : unheard);
       return std::nullopt;
     }
-    passed_on_.push_back({++last_id_, q.id, from.child, q.uid, now});
+    // An answer to a question of an earlier life of ours is none to one of this.
+    last_id_ = std::max(last_id_ + 1, static_cast<std::uint64_t>(now));
+    passed_on_.push_back({last_id_, q.id, from.child, q.uid, now});
     q.id = last_id_;
     return std::move(q);
   }

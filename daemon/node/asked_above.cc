@@ -30,7 +30,8 @@ nlohmann::json asked_above::ask(runtime::uplink& up, local::peer const& who,
                                  [&](open_question const& one) { return one.owner == owner; });
   if (!places.has_one(open_.size(), static_cast<std::size_t>(his)))
     throw sluice_error("too many questions at once: try again");
-  q.id = ++last_id_;
+  // An answer to a question of an earlier life of ours is none to one of this.
+  q.id = last_id_ = std::max(last_id_ + 1, static_cast<std::uint64_t>(now_ns));
   if (!up.send(q)) throw sluice_error(in_vain);
   open_.push_back({q.id, who.ticket, now_ns + patience_ns, owner});
   return local::later();

@@ -53,6 +53,23 @@ TEST_CASE("questions: a user leaves places of his node to others", "[questions]"
   CHECK(d.many(1, 1000) == 4);
 }
 
+TEST_CASE("questions: an answer to an earlier life of a relay is none to the next", "[questions]") {
+  desk_of first, next;
+  auto const ask = [](desk_of& d, std::int64_t now) {
+    wire::parent_socket::incoming from = {1, &d.name, wire::role::node, true, {}, wire::bye{}};
+    wire::question q;
+    q.id = 7;
+    q.uid = 1000;
+    return wire::answer{d.desk.take(from, q, true, true, now)->id, "of that time"};
+  };
+  wire::answer late = ask(first, 1'000'000'000);
+  ask(next, 2'000'000'000);
+  next.desk.hear(late);
+  CHECK(next.said.empty());
+  first.desk.hear(late);
+  CHECK(first.said.at(7) == "of that time");
+}
+
 TEST_CASE("questions: a user leaves places of a relay to others", "[questions]") {
   desk_of d;
   CHECK(d.many(1, 1000, true) + d.many(2, 1000, true) == 32);
