@@ -92,9 +92,9 @@ class gathered {
   /// added. The last piece may go beyond what open() allowed, by less than its size.
   template <class Copy>
   bool add(std::uint32_t size, Copy&& copy) {
-    if (taken_.exchange(true, std::memory_order_acquire)) return false;
-    std::uint64_t seen = end_.load(std::memory_order_acquire);
-    bool is_in = bytes_of(seen) < most_ && copy(bytes_of(seen));
+    if (taken_.exchange(true)) return false;
+    std::uint64_t seen = end_.load();
+    bool is_in = bytes_of(seen) < most_.load(std::memory_order_relaxed) && copy(bytes_of(seen));
     if (is_in) is_in = end_.compare_exchange_strong(seen, seen + size, std::memory_order_acq_rel);
     if (is_in) calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     taken_.store(false, std::memory_order_release);
@@ -107,11 +107,13 @@ class gathered {
   static constexpr std::uint32_t none = 0xffff'ffff;
   template <class Copy>
   std::uint32_t draw(std::uint32_t size, Copy&& copy) {
-    if (taken_.exchange(true, std::memory_order_acquire)) return none;
-    std::uint64_t const seen = end_.load(std::memory_order_acquire);
-    std::uint32_t const left = bytes_of(seen) < most_ ? most_ - bytes_of(seen) : 0;
+    if (taken_.exchange(true)) return none;
+    std::uint64_t const seen = end_.load();
+    std::uint32_t const most = most_.load(std::memory_order_relaxed);
+    std::uint32_t const left = bytes_of(seen) < most ? most - bytes_of(seen) : 0;
     std::uint32_t const n = std::min(size, left);
-    bool is_done = bytes_of(seen) != is_shut && (n == size || are_last_);
+    bool is_done =
+        bytes_of(seen) != is_shut && (n == size || are_last_.load(std::memory_order_relaxed));
     if (is_done) is_done = copy(bytes_of(seen), n);
     std::uint64_t expected = seen;
     if (is_done)
@@ -133,8 +135,8 @@ class gathered {
   /// With so many bytes in it already, until there are `most`; `are_last`: none come after those.
   /// Only after shut(), or new.
   void open(std::uint32_t bytes, std::uint32_t most, bool are_last = false) {
-    most_ = most;
-    are_last_ = are_last;
+    most_.store(most, std::memory_order_relaxed);
+    are_last_.store(are_last, std::memory_order_relaxed);
     end_.store(next_of(end_.load()) | bytes, std::memory_order_release);
   }
 
@@ -142,7 +144,8 @@ class gathered {
     std::uint32_t const bytes = bytes_of(end_.load(std::memory_order_acquire));
     return bytes != 0 && bytes != is_shut;
   }
-  bool is_taken() const { return taken_.load(std::memory_order_acquire); }
+  /// Who shuts first and finds it free is met by nobody who still copies: both orders are total.
+  bool is_taken() const { return taken_.load(); }
 
  private:
   static constexpr std::uint32_t is_shut = 0xffff'ffff;
@@ -150,8 +153,9 @@ class gathered {
   static std::uint64_t next_of(std::uint64_t end) { return ((end >> 32) + 1) << 32; }
 
   std::atomic<bool> taken_{false};
-  std::uint32_t most_ = 0;
-  bool are_last_ = false;
+  // One who comes when it is shut reads them while they change, and makes no use of them.
+  std::atomic<std::uint32_t> most_{0};
+  std::atomic<bool> are_last_{false};
   std::atomic<std::uint32_t> calls_{0};
   std::atomic<std::uint64_t> end_{is_shut};  // generation, and bytes
 };
