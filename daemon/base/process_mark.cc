@@ -45,6 +45,13 @@ bool has_waiting_thread(std::uint32_t pid) {
   return waits;
 }
 
+std::uint32_t parent_of(std::uint32_t pid) {
+  std::istringstream rest(stat_in(directory_of(pid)));
+  char state = 0;
+  std::uint32_t parent = 0;
+  return rest >> state >> parent ? parent : 0;
+}
+
 std::uint64_t start_ticks(std::uint32_t pid) {
   std::istringstream rest(stat_in(directory_of(pid)));
   std::string state, skipped;

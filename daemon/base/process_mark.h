@@ -26,6 +26,9 @@ constexpr bool is_owned(std::uint32_t uid, std::uint32_t owner) {
 /// False: none does, it was stopped, there is no such process, or it is not ours to see.
 bool has_waiting_thread(std::uint32_t pid);
 
+/// 0: there is no such process, or it is not ours to see.
+std::uint32_t parent_of(std::uint32_t pid);
+
 /// A process, by its pidfd, has ended, whether somebody waits for it or not; or the other end of a
 /// pipe or socket has. A signal that comes meanwhile says nothing.
 bool has_ended(int fd);

@@ -49,6 +49,7 @@ class loop {
       if (state_.has_news || state_.gates.is_busy()) state_.stir(at);
     }
     if (state_.kept.due_ns()) state_.keep_overrides(now());
+    if (server_) tell_kept();
     services_.notify.stopping();
     if (services_.looks != nullptr) services_.looks->close();
     return 0;
@@ -144,6 +145,9 @@ class loop {
     server_->serve(at.mono_ns);
     for (auto const& told : state_.asked.take(at.mono_ns)) server_->reply(told.ticket, told.text);
     if (auto const due = state_.kept.due_ns(); due && at.mono_ns >= *due) state_.keep_overrides(at);
+    tell_kept();
+  }
+  void tell_kept() {
     for (auto const& told : state_.kept.take()) server_->reply(told.ticket, told.text);
   }
 

@@ -58,10 +58,10 @@ char const* words_of(counter_words const& w, small_calls_of kind) {
 }
 
 /// Some may have waited, and the program ended before it could count them.
-char const* not_counted(std::uint64_t leases) {
-  return leases == 0 ? "what waited was lost, as the program was killed"
-                     : "the program was killed: what waited for the keepers they have written, and "
-                       "what waited in its own memory was lost";
+std::string not_counted(std::uint64_t leases, bool is_lost_with_program) {
+  if (leases == 0) return "what waited was lost, as the program was killed";
+  std::string const told = "the program was killed, and the keepers have written what waited";
+  return told + (is_lost_with_program ? " on strict files; elsewhere it was lost" : "");
 }
 
 /// Nobody looked at a file: no habit was seen.
@@ -106,8 +106,13 @@ std::vector<std::string> endings(json const& counted, small_calls_of kind) {
 
 small_habit writes_habit(bool has_gathered, bool has_strict) {
   if (!has_gathered) return {"write", "written", core::small_write, core::strict_begin};
-  return {"write", "written", core::most_piece, core::gather_begin,
-          has_strict ? fmt::format(", and {} on a strict one", core::strict_begin) : ""};
+  return {"write",
+          "written",
+          core::most_piece,
+          core::gather_begin,
+          has_strict ? fmt::format(", and {} on a strict one", core::strict_begin) : "",
+          small_calls_of::writes,
+          true};
 }
 
 small_habit reads_habit() {
@@ -126,7 +131,7 @@ std::string why_none(json const& counted, small_habit const& habit, small_calls 
   bool const may_come = calls.is_running && (leases != 0 || calls.own >= habit.in_a_row);
   if (parts.empty() && may_come) return "nothing has come of it yet";
   if (!calls.is_running && count(counted, "held") > count(counted, "let_go"))
-    parts.push_back(not_counted(leases));
+    parts.push_back(not_counted(leases, habit.is_lost_with_program));
   else if (!calls.is_running && leases > count(counted, "refused_lease"))
     parts.push_back(asked_in_vain(leases));
   return parts.empty() ? why_no_habit(habit, calls) : fmt::format("{}", fmt::join(parts, "; "));

@@ -26,6 +26,7 @@ struct small_habit {
   unsigned in_a_row;
   std::string but = {};  // what else is to be said of that
   small_calls_of kind = small_calls_of::writes;
+  bool is_lost_with_program = false;  // what waits
 };
 small_habit writes_habit(bool has_gathered, bool has_strict);
 small_habit reads_habit();

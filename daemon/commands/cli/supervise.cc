@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/on_stderr.h"
+#include "base/process_mark.h"
 #include "base/printable.h"
 
 namespace sluice::cli {
@@ -97,7 +98,7 @@ void stop_like(int sig) {
   sigprocmask(SIG_UNBLOCK, &one, nullptr);  // stops here
   sigprocmask(SIG_BLOCK, &one, nullptr);
   sigaction(sig, &before, nullptr);
-  take_continue();  // what woke us; the child gets its own from the caller
+  take_continue();  // what woke us
 }
 
 bool was_sent(siginfo_t const& info) {
@@ -136,13 +137,25 @@ class chores {
 
 bool is_job_control(int sig) { return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU; }
 
-/// We are, or the program is in a group of its own, as a shell is.
+bool is_below(pid_t pid, pid_t ancestor) {
+  constexpr unsigned deepest = 64;  // whose parents change while we look
+  auto at = static_cast<std::uint32_t>(pid);
+  for (unsigned i = 0; i < deepest && at > 1; ++i, at = parent_of(at))
+    if (at == static_cast<std::uint32_t>(ancestor)) return true;
+  return false;
+}
+
+/// We are, or the program is in a group of its own, as a shell is, or has given one the terminal.
 bool is_in_foreground(pid_t child) {
   int const terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK);
   pid_t const shown = terminal >= 0 ? tcgetpgrp(terminal) : -1;
-  bool const is_shown = shown > 0 && (shown == getpgrp() || shown == getpgid(child));
   if (terminal >= 0) close(terminal);
-  return is_shown;
+  return shown > 0 && (shown == getpgrp() || shown == getpgid(child) || is_below(shown, child));
+}
+
+/// By the terminal, for it was read or written to from the background. A shell waits for us, too.
+bool is_by_terminal(int sig) {
+  return (sig == SIGTTIN || sig == SIGTTOU) && getsid(getppid()) == getsid(0);
 }
 
 class supervisor {
@@ -169,30 +182,46 @@ class supervisor {
  private:
   /// True when the child has ended.
   bool look() {
+    take_news();
+    // What stopped the child may reach us after the news of that.
+    while (!is_over_ && stopped_by_ != 0 && is_to_follow()) follow();
+    return is_over_;
+  }
+
+  /// What became of the child. False: nothing since the last time.
+  bool take_news() {
     int status = 0;
     pid_t got = 0;
-    while ((got = waitpid(child_, &status, WNOHANG | WUNTRACED | WCONTINUED)) == child_) {
+    bool is_any = false;
+    while (!is_over_ &&
+           (got = waitpid(child_, &status, WNOHANG | WUNTRACED | WCONTINUED)) == child_) {
+      is_any = true;
+      is_over_ = WIFEXITED(status) || WIFSIGNALED(status);
       if (WIFEXITED(status)) ending_ = {WEXITSTATUS(status), 0};
       if (WIFSIGNALED(status)) ending_ = {0, WTERMSIG(status)};
-      if (WIFEXITED(status) || WIFSIGNALED(status)) return true;
       stopped_by_ = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
       if (stopped_by_ == 0) told_ = 0;
     }
-    // What stopped the child may reach us after the news of that.
-    if (stopped_by_ != 0 && (stopped_by_ == told_ || is_in_foreground(child_))) follow();
-    return got < 0 && errno == ECHILD;
+    is_over_ |= got < 0 && errno == ECHILD;
+    return is_any;
+  }
+
+  bool is_to_follow() const {
+    return stopped_by_ == told_ || is_by_terminal(stopped_by_) || is_in_foreground(child_);
   }
 
   void follow() {
     meanwhile_.call();
     stop_like(std::exchange(stopped_by_, 0));
     told_ = 0;
-    kill(child_, SIGCONT);
+    // A shell continues all of us, and the child may have stopped again.
+    if (!take_news()) kill(child_, SIGCONT);
   }
 
   pid_t const child_;
   chores& meanwhile_;
   ending ending_;
+  bool is_over_ = false;
   int stopped_by_ = 0;  // 0: it runs
   int told_ = 0;        // the last signal that told us to stop, as it told or will tell the child
 };

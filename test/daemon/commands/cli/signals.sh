@@ -81,47 +81,60 @@ for how in STOP TSTP; do
   [ $status = 137 ] || fail "$how and KILL: status $status"
 done
 
-# A shell in the foreground has a group of its own. Its `suspend` stops sluice too, until `fg`.
-cat >"$SCRATCH/suspend.py" <<'P'
-import os, pty, select, signal, sys
-signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+# At a terminal, below a shell: what stops the program stops sluice too, until `fg`, also where a
+# shell that it runs has a group of its own. What a bare program shows is the rule.
+cat >"$SCRATCH/terminal.py" <<'P'
+import os, pty, select, sys
+scene, program = sys.argv[1], " ".join(f"'{word}'" for word in sys.argv[2:])
+bash = ["bash", "--norc", "--noprofile", "-i"]
 shell, terminal = pty.fork()
-if shell == 0:  # of the terminal, and the parent of a group: it is no orphan
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    program = os.fork()
-    if program == 0:
-        os.setpgid(0, 0)
-        os.tcsetpgrp(0, os.getpid())
-        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-        os.execvp(sys.argv[1], sys.argv[1:])
-    _, status = os.waitpid(program, os.WUNTRACED)
-    if not os.WIFSTOPPED(status): os._exit(2)
-    os.write(1, b"it has stopped\n")
-    os.tcsetpgrp(0, program)
-    os.killpg(program, signal.SIGCONT)
-    _, status = os.waitpid(program, 0)
-    os._exit(os.waitstatus_to_exitcode(status))
+if shell == 0: os.execvpe("bash", bash, {**os.environ, "PS1": ""})
 seen = b""
-def until(text):
+def until(text):  # what came before it
     global seen
     while text not in seen:
-        if not select.select([terminal], [], [], 60)[0]: sys.exit(f"no {text}: {seen}")
+        if not select.select([terminal], [], [], 60)[0]: sys.exit(f"{scene}: no {text}: {seen}")
         seen += os.read(terminal, 4096)
-    seen = seen.split(text, 1)[1]
-def say(line): os.write(terminal, line)
-say(b"echo be''gun\n")
-until(b"begun")
-say(b"suspend\n")
-until(b"it has stopped")
-say(b"echo go''es on\n")
-until(b"goes on")
-say(b"exit 7\n")
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1]))
+    before, seen = seen.split(text, 1)
+    return before
+def say(line, text=None):
+    os.write(terminal, line)
+    return until(text) if text else None
+def begin(what): say(f"{program} sh -c 'echo be\"\"gun; {what}'\n".encode(), b"begun")
+def end():
+    say(b"exit 7\n")
+    say(b"echo ended=$?\n", b"ended=7")
+if scene == "background":  # it stops again, as it reads there
+    begin(f"python3 {sys.argv[0]}.reads; exit 7")
+    until(b"reads")
+    say(b"\x1a", b"Stopped")
+    say(b"bg\n", b"continued")
+    while b"Stopped" not in say(b"jobs; echo as''ked\n", b"asked"): pass
+    say(b"fg\n", b"continued")
+    say(b"hello\n", b"has read hello")
+    say(b"echo ended=$?\n", b"ended=7")
+else:  # a shell; the second time a command of it has the terminal
+    stop = {"suspend": b"suspend\n", "stopped below": b"sh -c 'kill -STOP $PPID'\n"}[scene]
+    begin("exec " + " ".join(bash))
+    for _ in range(2):
+        say(stop, b"Stopped")
+        say(b"fg\n")
+        say(b"echo go''es on\n", b"goes on")
+    end()
+os.write(terminal, b"exit\n")
+os.waitpid(shell, 0)
 P
-python3 "$SCRATCH/suspend.py" "$SLUICE" --run-dir "$SCRATCH/run" run --summary -- \
-  bash --norc -i
-status=$?
-[ $status = 7 ] || fail "a shell that was suspended: status $status"
+cat >"$SCRATCH/terminal.py.reads" <<'P'
+import os, signal
+signal.signal(signal.SIGCONT, lambda *_: os.write(1, b"continued\n"))
+os.write(1, b"reads\n")
+print("has read", os.read(0, 100).decode().strip())
+P
+for scene in background suspend "stopped below"; do
+  python3 "$SCRATCH/terminal.py" "$scene" env || fail "bare, $scene"
+  python3 "$SCRATCH/terminal.py" "$scene" "$SLUICE" --run-dir "$SCRATCH/run" run -q --summary -- ||
+    fail "$scene"
+done
 
 # A CONT that comes after the child has stopped and before sluice has must end the stop. strace
 # makes that moment long.
