@@ -24,8 +24,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/on_stderr.h"
-#include "base/process_mark.h"
 #include "base/printable.h"
+#include "base/process_mark.h"
 
 namespace sluice::cli {
 

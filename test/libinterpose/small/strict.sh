@@ -265,8 +265,8 @@ is_whole || fail "interrupted: $(wc -c <"$DIR/turned") bytes, told $(told)"
 [ "$(keepers)" = "$house" ] || fail "interrupted: $house, then $(keepers)"
 end_turns
 
-# One meets an error, and is killed before it has said so (its first close is of /proc): the program
-# is told.
+# One meets an error, and is killed before it has said so, as it closes the file: the program is
+# told.
 cat >"$SCRATCH/failing.py" <<'P'
 import os, sys
 f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -292,7 +292,7 @@ until_true grep -q begun "$SCRATCH/turns" || fail 'it does not begin'
 until_true waits || fail 'nothing waits'
 until_true works || fail 'nobody works'
 victim=$(writer)
-trace_victim -e inject=writev:error=EIO -e inject=close:signal=SIGKILL:when=2
+trace_victim -P "$DIR/failing" -e inject=writev:error=EIO -e inject=close:signal=SIGKILL
 echo >&8
 is_gone() { [ ! -e "/proc/$victim" ] || grep -q '^State:[[:space:]]*Z' "/proc/$victim/status"; }
 until_true is_gone || fail 'it is not killed'
