@@ -145,12 +145,15 @@ bool is_below(pid_t pid, pid_t ancestor) {
   return false;
 }
 
-/// We are, or the program is in a group of its own, as a shell is, or has given one the terminal.
+/// We are, or the program is in a group of its own, as a shell is, or has given one the terminal,
+/// which may have ended since.
 bool is_in_foreground(pid_t child) {
   int const terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NONBLOCK);
   pid_t const shown = terminal >= 0 ? tcgetpgrp(terminal) : -1;
   if (terminal >= 0) close(terminal);
-  return shown > 0 && (shown == getpgrp() || shown == getpgid(child) || is_below(shown, child));
+  if (shown <= 0) return false;
+  bool const has_ended = kill(-shown, 0) != 0 && errno == ESRCH;
+  return has_ended || shown == getpgrp() || shown == getpgid(child) || is_below(shown, child);
 }
 
 /// By the terminal, for it was read or written to from the background. A shell waits for us, too.
