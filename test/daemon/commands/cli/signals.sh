@@ -88,7 +88,7 @@ import os, pty, select, sys
 scene, program = sys.argv[1], " ".join(f"'{word}'" for word in sys.argv[2:])
 bash = ["bash", "--norc", "--noprofile", "-i"]
 shell, terminal = pty.fork()
-if shell == 0: os.execvpe("bash", bash, {**os.environ, "PS1": ""})
+if shell == 0: os.execvpe("bash", bash, {**os.environ, "PS1": "READY> "})
 seen = b""
 def until(text):  # what came before it
     global seen
@@ -100,27 +100,39 @@ def until(text):  # what came before it
 def say(line, text=None):
     os.write(terminal, line)
     return until(text) if text else None
+def ready(): until(b"READY> ")  # what is typed while a shell changes the terminal may be lost
 def begin(what): say(f"{program} sh -c 'echo be\"\"gun; {what}'\n".encode(), b"begun")
 def end():
     say(b"exit 7\n")
+    ready()
     say(b"echo ended=$?\n", b"ended=7")
+ready()
 if scene == "background":  # it stops again, as it reads there
     begin(f"python3 {sys.argv[0]}.reads; exit 7")
     until(b"reads")
     say(b"\x1a", b"Stopped")
-    say(b"bg\n", b"continued")
-    while b"Stopped" not in say(b"jobs; echo as''ked\n", b"asked"): pass
+    ready()
+    say(b"bg\n")
+    ready()
+    while b"Stopped" not in say(b"jobs; echo as''ked\n", b"asked"): ready()
+    ready()
     say(b"fg\n", b"continued")
     say(b"hello\n", b"has read hello")
+    ready()
     say(b"echo ended=$?\n", b"ended=7")
 else:  # a shell; the second time a command of it has the terminal
     stop = {"suspend": b"suspend\n", "stopped below": b"sh -c 'kill -STOP $PPID'\n"}[scene]
     begin("exec " + " ".join(bash))
+    ready()
     for _ in range(2):
         say(stop, b"Stopped")
+        ready()
         say(b"fg\n")
+        ready()
         say(b"echo go''es on\n", b"goes on")
+        ready()
     end()
+ready()
 os.write(terminal, b"exit\n")
 os.waitpid(shell, 0)
 P
