@@ -68,9 +68,17 @@ void release(slot& s, int fd, int error) {
   if (error != 0) mine->error[fd].store(static_cast<std::uint8_t>(error));
 }
 
+namespace {
+
+bool is_its(slot const& s, file const& f) {
+  return s.inode.load() == f.inode && s.device.load() == f.device;
+}
+
+}  // namespace
+
 bool is_still(slot const& s, int fd) {
   file const now = file_of(fd);
-  if (now.inode != 0) return now.inode == s.inode.load() && now.device == s.device.load();
+  if (now.inode != 0) return is_its(s, now);
   return !sys::failed(sys::call(SYS_fcntl, fd, F_GETFD));
 }
 
@@ -98,8 +106,7 @@ template <class Do>
 void each_of(file const& f, Do&& act) {
   for (slot& s : mine->of) {
     int const fd = s.fd_after.load(std::memory_order_acquire) - 1;
-    bool const is_its = s.inode.load() == f.inode && s.device.load() == f.device;
-    if (fd >= 0 && (f.inode == 0 || is_its)) act(s, fd);
+    if (fd >= 0 && (f.inode == 0 || is_its(s, f))) act(s, fd);
   }
 }
 
@@ -161,9 +168,8 @@ bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for) {
   if (is_for != use::read) count(abi::gather::held, 1);
   // Whoever shares descriptors, stands back or holds the same file from now on sees that it is
   // held.
-  file const now = file_of(fd);
-  bool const is_its = now.inode == f.inode && now.device == f.device;
-  if (is_its && is_own(fd) && !must_not_hold() && !is_held_elsewhere(&s, fd, f)) return true;
+  bool const is_there = is_its(s, file_of(fd));  // for sure
+  if (is_there && is_own(fd) && !must_not_hold() && !is_held_elsewhere(&s, fd, f)) return true;
   release(s, fd, 0);
   return false;
 }
@@ -592,8 +598,7 @@ void each_waiting(Do&& act) {
 
 bool is_named(place const& where, slot const& s) {
   file f;
-  return where.kind == place_kind::path && identify_cached(where, f) && s.inode.load() == f.inode &&
-         s.device.load() == f.device;
+  return where.kind == place_kind::path && identify_cached(where, f) && is_its(s, f);
 }
 
 }  // namespace
