@@ -156,9 +156,13 @@ bool is_in_foreground(pid_t child) {
   return has_ended || shown == getpgrp() || shown == getpgid(child) || is_below(shown, child);
 }
 
-/// By the terminal, for it was read or written to from the background. A shell waits for us, too.
+/// By the terminal, for it was read or written to from the background, and a shell waits for us.
+/// Where none does, the kernel ignores such a stop of ours, and we would continue the child for
+/// ever.
 bool is_by_terminal(int sig) {
-  return (sig == SIGTTIN || sig == SIGTTOU) && getsid(getppid()) == getsid(0);
+  pid_t const parent = getppid();  // 0: in another pid namespace
+  bool const has_shell = parent > 0 && getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
+  return (sig == SIGTTIN || sig == SIGTTOU) && has_shell;
 }
 
 class supervisor {
