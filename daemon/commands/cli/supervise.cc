@@ -156,14 +156,15 @@ bool is_in_foreground(pid_t child) {
   return has_ended || shown == getpgrp() || shown == getpgid(child) || is_below(shown, child);
 }
 
-/// By the terminal, for it was read or written to from the background, and a shell waits for us.
-/// Where none does, the kernel ignores such a stop of ours, and we would continue the child for
-/// ever.
-bool is_by_terminal(int sig) {
+/// One that waits for our stops. Where none does, nobody would continue us after a SIGSTOP, and the
+/// kernel ignores other stops of ours, so we would continue the child for ever.
+bool has_shell() {
   pid_t const parent = getppid();  // 0: in another pid namespace
-  bool const has_shell = parent > 0 && getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
-  return (sig == SIGTTIN || sig == SIGTTOU) && has_shell;
+  return parent > 0 && getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
 }
+
+/// By the terminal, for it was read or written to from the background.
+bool is_by_terminal(int sig) { return sig == SIGTTIN || sig == SIGTTOU; }
 
 class supervisor {
  public:
@@ -214,7 +215,8 @@ class supervisor {
   }
 
   bool is_to_follow() const {
-    return stopped_by_ == told_ || is_by_terminal(stopped_by_) || is_in_foreground(child_);
+    if (stopped_by_ == told_) return true;
+    return has_shell() && (is_by_terminal(stopped_by_) || is_in_foreground(child_));
   }
 
   void follow() {

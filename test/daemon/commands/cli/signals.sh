@@ -148,6 +148,45 @@ for scene in background suspend "stopped below"; do
     fail "$scene"
 done
 
+# Where no shell waits for its stops, it stays: who continues the program does not know of it.
+cat >"$SCRATCH/alone.py" <<'P'
+import os, pty, re, select, signal, sys, time
+top, terminal = pty.fork()
+if top == 0: os.execvp(sys.argv[1], sys.argv[1:])
+def until(pattern):
+    seen = b""
+    while not re.search(pattern, seen):
+        if not select.select([terminal], [], [], 60)[0]: sys.exit(f"no {pattern}: {seen}")
+        seen += os.read(terminal, 4096)
+    return re.search(pattern, seen)
+until(b"READY> ")
+os.write(terminal, b"echo i''s $$ .\n")
+below = int(until(rb"is (\d+) \.")[1])
+def state(pid):
+    with open(f"/proc/{pid}/stat") as f: return f.read().rsplit(")", 1)[1].split()[0]
+def wait(pid, states):
+    end = time.monotonic() + 60
+    while state(pid) not in states:
+        if time.monotonic() > end: sys.exit(f"{pid} is {state(pid)}, not {states}")
+        time.sleep(0.02)
+for _ in range(2):
+    os.kill(below, signal.SIGSTOP)
+    wait(below, "T")
+    if below != top: wait(top, "S")
+    os.kill(below, signal.SIGCONT)
+    wait(below, "SR")
+os.write(terminal, b"exit 7\n")
+try: until(b"never said")
+except OSError: pass  # nobody has the terminal any more
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(top, 0)[1]))
+P
+export PS1="READY> "
+shell=(bash --norc --noprofile -i)
+python3 "$SCRATCH/alone.py" "${shell[@]}"
+[ $? = 7 ] || fail "bare, alone at a terminal"
+python3 "$SCRATCH/alone.py" "$SLUICE" --run-dir "$SCRATCH/run" run -q --summary -- "${shell[@]}"
+[ $? = 7 ] || fail "alone at a terminal"
+
 # A CONT that comes after the child has stopped and before sluice has must end the stop. strace
 # makes that moment long.
 strace -o "$SCRATCH/trace" true 2>/dev/null || exit 0
