@@ -38,9 +38,10 @@ class Client:
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.connect(os.path.join(controller.run_dir, "sluiced.sock"))
 
     def set(self, rate):
+        """Who comes and does not ask is sent away."""
+        self.socket.connect(os.path.join(controller.run_dir, "sluiced.sock"))
         self.socket.send(json.dumps({"verb": "set", "job": "work",
                                      "assignment": f"metadata={rate}/s"}).encode())
 
@@ -127,6 +128,7 @@ assert f"{last}" in saved(), saved()
 # What waits when the controller is told to end.
 hold()
 before = syncs()
+clients = [Client(), Client()]
 clients[0].set(200)
 check(lambda: syncs() > before, "nothing is written")
 clients[1].set(201)
@@ -135,7 +137,7 @@ controller.signal(signal.SIGTERM)
 check(lambda: "stopping" in controller.log(), "it does not stop")
 assert controller.process.poll() is None, "it did not wait for its disk"
 os.unlink(held)
-for client in clients[:2]:
+for client in clients:
     check(client.is_told, "not told at an end")
 try:
     assert controller.process.wait(20) == 0

@@ -189,10 +189,11 @@ end_turns
 # The same where its memory is taken away before it ends, as those do that kill for memory.
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   cat >"$SCRATCH/reap.py" <<'P'
-import ctypes, os, signal, sys
+import ctypes, errno, os, signal, sys
 victim, process_mrelease = int(sys.argv[1]), 448
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall(process_mrelease, -1, 0)  # all of it is loaded
+if ctypes.get_errno() == errno.ENOSYS: sys.exit(77)
 process = os.pidfd_open(victim)
 for pid in 0, victim: os.sched_setaffinity(pid, [min(os.sched_getaffinity(0))])
 # As long as we run, it does not.
@@ -206,7 +207,12 @@ P
   for round in 1 2 3; do
     until_true two_serve || fail "round $round: $(keepers | wc -l) keepers"
     until_true works || fail 'nobody works'
-    python3 "$SCRATCH/reap.py" "$(writer)" || fail 'its memory is not taken away'
+    python3 "$SCRATCH/reap.py" "$(writer)"
+    case $? in
+      0) ;;
+      77) echo 'note: this kernel has no process_mrelease'; break ;;
+      *) fail 'its memory is not taken away' ;;
+    esac
     turn
     is_whole || fail "reaped $round: $(wc -c <"$DIR/turned") bytes, told $(told)"
   done
