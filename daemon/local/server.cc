@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The serving side: one thread, an epoll of its own that the daemon's loop polls as one
-// descriptor. What stays true: nothing blocks, no client can hold more than its place, its packet
-// and five idle seconds; the socket file belongs to whoever holds the lock beside it. No stranger's
-// connection is closed but by `closer`, because of the descriptors that may lie in it.
+// descriptor. What stays true: nothing blocks, no client can hold more than its place, its packet,
+// one answer and five idle seconds; the socket file belongs to whoever holds the lock beside it. No
+// stranger's connection is closed but by `closer`, because of the descriptors that may lie in it.
+// An answer that a stranger does not read is memory of ours, which our end would leave to him: he
+// keeps his place until it is read, or gone with his end.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,7 +46,7 @@ namespace {
 constexpr char const* no_place_text =
     "too many connections at once of this user or of all: end some `sluice` commands, or try again";
 constexpr std::int64_t idle_first_ns = 5'000'000'000, idle_ns = 60'000'000'000;
-constexpr std::int64_t mute_ns = 1'000'000'000;
+constexpr std::int64_t mute_ns = 1'000'000'000, look_again_ns = 1'000'000'000;
 peer const nobody_yet = {uid_t(-1), gid_t(-1), 0, -1};  // a stranger until the kernel says more
 
 struct client {
@@ -52,6 +56,7 @@ struct client {
   std::int64_t heard_ns;
   bool has_asked = false;
   bool is_waiting = false;  // for reply()
+  bool is_left = false;     // not heard any more, and has an answer to read
 };
 
 [[noreturn]] void fail(std::string const& what) {
@@ -97,6 +102,13 @@ bool identify(client& c) {
   return true;
 }
 
+bool may_attach(peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
+
+bool has_unread(client const& c) {
+  int bytes = 0;
+  return ioctl(c.socket.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
 class seqpacket_server final : public server {
  public:
   seqpacket_server(std::string const& path, unsigned mode, handler h, owner_lookup owner_of)
@@ -127,10 +139,10 @@ class seqpacket_server final : public server {
       if (fd == listener_.get())
         admit(now_ns);
       else if (auto const at = clients_.find(fd); at != clients_.end() && !hear(at->second, now_ns))
-        forget(at);
+        leave(at, now_ns);
     }
     for (auto at = clients_.begin(); at != clients_.end();)
-      at = now_ns >= end_of(at->second) ? forget(at) : std::next(at);
+      at = now_ns >= end_of(at->second) ? leave(at, now_ns) : std::next(at);
   }
 
   std::int64_t due_ns() const override {
@@ -152,7 +164,7 @@ class seqpacket_server final : public server {
     auto const at = std::find_if(clients_.begin(), clients_.end(), of_it);
     if (at == clients_.end()) return;
     at->second.is_waiting = false;
-    if (!tell(at->second, text)) forget(at);
+    if (!tell(at->second, text)) leave(at, at->second.heard_ns);
   }
 
  private:
@@ -163,6 +175,7 @@ class seqpacket_server final : public server {
   }
 
   static std::int64_t end_of(client const& c) {
+    if (c.is_left) return c.heard_ns + look_again_ns;
     return c.heard_ns + (c.has_asked ? idle_ns : idle_first_ns);
   }
 
@@ -267,18 +280,27 @@ class seqpacket_server final : public server {
     return clients_.erase(at);
   }
 
+  place leave(place at, std::int64_t now_ns) {
+    client& c = at->second;
+    if (may_attach(c.who) || !has_unread(c)) return forget(at);
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, at->first, nullptr);
+    c.is_left = true;
+    c.heard_ns = now_ns;
+    return std::next(at);
+  }
+
   /// False: there is none for this user.
   bool make_place(uid_t uid) {
     std::vector<held_place> held;
     std::vector<int> sockets;
     for (auto const& [fd, c] : clients_) {
-      held.push_back({owner(c.who.uid), c.heard_ns, c.is_waiting});
+      held.push_back({owner(c.who.uid), c.heard_ns, c.is_waiting || c.is_left});
       sockets.push_back(fd);
     }
     place_verdict const verdict = place_for(owner(uid), held);
     if (verdict.leaves) {
       auto const at = clients_.find(sockets[*verdict.leaves]);
-      refuse(at->second);
+      if (!at->second.is_left) refuse(at->second);
       forget(at);
     }
     return verdict.may_enter;
@@ -293,6 +315,7 @@ class seqpacket_server final : public server {
 
   /// One request. False: the client is to be forgotten.
   bool hear(client& c, std::int64_t now_ns) {
+    if (!may_attach(c.who) && has_unread(c)) return false;
     received const packet = receive_packet(c.socket.get(), buffer_, may_attach(c.who));
     ssize_t const got = packet.bytes;
     if (got < 0) return errno == EAGAIN || errno == EINTR;
@@ -309,8 +332,6 @@ class seqpacket_server final : public server {
     return answer(c, text->data(), text->size());
   }
 
-  static bool may_attach(peer const& who) { return who.uid == 0 || who.uid == geteuid(); }
-
   bool answer(client& c, char const* bytes, std::size_t size) const {
     std::size_t const most = may_attach(c.who) ? most_attached_bytes : most_bytes;
     std::string const text = answer_text(handler_, c.who, bytes, size, most);
@@ -318,9 +339,13 @@ class seqpacket_server final : public server {
     return c.is_waiting || tell(c, text);
   }
 
-  /// A client that does not read its answers is not waited for.
+  /// A client that does not read its answers is not waited for. A stranger gets no file of ours: he
+  /// could keep any number.
   static bool tell(client const& c, std::string const& text) {
-    return send_text(c.socket.get(), text, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+    bool const fits = text.size() <= most_bytes || may_attach(c.who);
+    return send_text(c.socket.get(),
+                     fits ? text : refusal_text("the answer is larger than a packet", exit_sluice),
+                     MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
   }
 
   std::string path_;

@@ -250,19 +250,6 @@ TEST_CASE("the silent are forgotten", "[local]") {
   CHECK(exchange(talker.get(), R"({"verb":"x"})")["said"] == "x");
 }
 
-TEST_CASE("what does not fit a packet goes beside it, both ways", "[local]") {
-  scratch const s;
-  serving const d(s.socket(), [](local::peer const&, json const& request) -> json {
-    if (request["verb"] == "hello") return json::object();
-    return {{"said", local::text_of(request, "text")}};
-  });
-  std::string const text(10 * local::most_bytes, 'p');
-  CHECK(local::ask(s.socket(), {{"verb", "x"}, {"text", text}}, 5000)["said"] == text);
-  std::string const huge(local::most_attached_bytes, 'p');
-  CHECK_THROWS_WITH(local::ask(s.socket(), {{"verb", "x"}, {"text", huge}}, 5000),
-                    Catch::Contains("larger than"));
-}
-
 namespace {
 
 void send_these(int socket, std::string bytes, std::vector<int> const& fds) {
@@ -292,6 +279,91 @@ std::ptrdiff_t open_descriptors() {
 }
 
 }  // namespace
+
+TEST_CASE("who does not read his answers keeps his place, and is told no more", "[local]") {
+  if (geteuid() != 0) return;
+  scratch const s;
+  std::filesystem::permissions(s.dir, std::filesystem::perms(0711));
+  std::size_t asked = 0;
+  std::string const long_text(local::most_bytes, 'p');
+  auto const server =
+      local::server::open(s.socket(), 0666, [&](local::peer const&, json const& r) -> json {
+        ++asked;
+        if (r["verb"] == "long") throw sluice::usage_error(long_text);
+        return r["verb"] == "slow" ? local::later() : json::object();
+      });
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+  sluice::descriptor const us(pair[0]), stranger(pair[1]);
+  pid_t const child = fork();
+  if (child == 0) {  // what it is connected to comes back, and is then read or closed by us
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
+    local::address const to(s.socket());
+    int const own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (own < 0 || connect(own, to.get(), sizeof to.name) != 0) _exit(2);
+    send_these(stranger.get(), "x", {own});
+    _exit(0);
+  }
+  int status = -1;
+  REQUIRE((waitpid(child, &status, 0) == child && status == 0));
+  char byte;
+  std::vector<char> room(16);
+  sluice::descriptor his = std::move(local::receive_packet(us.get(), room, true).attached);
+  REQUIRE(his);
+  std::vector<char> answer(local::most_bytes);
+  auto const heard = [&] { return recv(his.get(), answer.data(), answer.size(), MSG_DONTWAIT); };
+  auto const say = [&](std::string const& verb) {
+    std::string const bytes = json{{"verb", verb}}.dump();
+    (void)!send(his.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    for (int i = 0; i < 3; ++i) server->serve(0);
+  };
+  constexpr std::int64_t second = 1'000'000'000;
+  say("x");
+  REQUIRE(heard() > 0);
+  say("long");
+  CHECK(server->in_use().clients == 1);
+  SECTION("what is no packet is not attached") {
+    ssize_t const got = heard();
+    REQUIRE(got > 0);
+    CHECK(json::parse(answer.data(), answer.data() + got)["status"] == sluice::exit_sluice);
+    say("x");
+    CHECK(heard() > 0);
+    CHECK(asked == 3);
+  }
+  SECTION("another question is not heard, and the place is his until he reads") {
+    for (int i = 0; i < 5; ++i) say("x");
+    for (int i = 1; i < 100; ++i) server->serve(i * second);
+    CHECK(asked == 2);
+    CHECK(server->in_use().clients == 1);
+    CHECK(server->due_ns() <= 100 * second);
+    CHECK(heard() > 0);
+    server->serve(101 * second);
+    CHECK(server->in_use().clients == 0);
+    CHECK(recv(his.get(), &byte, 1, 0) == 0);
+  }
+  SECTION("silence does not free it, his end does") {
+    server->serve(61 * second);
+    shutdown(his.get(), SHUT_RDWR);
+    server->serve(63 * second);
+    CHECK(server->in_use().clients == 1);
+    his = {};
+    server->serve(65 * second);
+    CHECK(server->in_use().clients == 0);
+  }
+}
+
+TEST_CASE("what does not fit a packet goes beside it, both ways", "[local]") {
+  scratch const s;
+  serving const d(s.socket(), [](local::peer const&, json const& request) -> json {
+    if (request["verb"] == "hello") return json::object();
+    return {{"said", local::text_of(request, "text")}};
+  });
+  std::string const text(10 * local::most_bytes, 'p');
+  CHECK(local::ask(s.socket(), {{"verb", "x"}, {"text", text}}, 5000)["said"] == text);
+  std::string const huge(local::most_attached_bytes, 'p');
+  CHECK_THROWS_WITH(local::ask(s.socket(), {{"verb", "x"}, {"text", huge}}, 5000),
+                    Catch::Contains("larger than"));
+}
 
 TEST_CASE("descriptors beside a request do not stay in the daemon", "[local]") {
   scratch const s;
