@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/foreign_file.h"
 #include "base/shared_places.h"
 #include "base/suggest.h"
@@ -173,6 +174,15 @@ job_table::job_table(std::string run_dir, std::string library, std::string node_
 
 std::string job_table::folder_of(uid_t uid, std::string const& name) const {
   return uid == geteuid() ? name : fmt::format("{}@{}", uid, name);
+}
+
+/// Of whom folder_of() made it.
+std::optional<job_table::whose> job_table::named_by(std::string const& folder) {
+  std::size_t const at = folder.find('@');
+  if (at == std::string::npos) return whose{geteuid(), folder};
+  uid_t uid = 0;
+  if (!to_number(std::string_view(folder).substr(0, at), uid)) return std::nullopt;
+  return whose{uid, folder.substr(at + 1)};
 }
 
 job* job_table::find(uid_t uid, std::string const& name) const {
@@ -463,12 +473,12 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
 
 void job_table::adopt(site_state const& site) {
   std::int64_t const now_ns = steady_ns();
-  segment::collect_garbage(run_dir_);
+  segment::collect_garbage(run_dir_, segment::collector::daemon_at_start);
   remains_.find();
   remains_.look(now_ns);
   auto const folders = segment::list_jobs(run_dir_);
   for (auto const& folder : folders)  // one that has grown seems to be of another version
-    if (auto const record = record_of(folder)) keep_made_size(folder, record->uid);
+    if (auto const whose = named_by(folder)) keep_made_size(folder, whose->uid);
   tidier_.wait(now_ns, start_patience_ns);
   heed_tidier();
   for (auto const& folder : folders) {
@@ -480,21 +490,21 @@ void job_table::adopt(site_state const& site) {
       log_.info("job taken over", {{"job", folder}});
     } catch (std::exception const& e) {
       // Its programs may still run, by the library in its folder.
-      auto const record = record_of(folder);
-      bool const stays = record.has_value();
+      auto const whose = named_by(folder);
+      bool const stays = whose.has_value();
       log_.warning("job cannot be taken over",
                    {{"job", folder}, {"why", e.what()}, {"folder", stays ? "stays" : "removed"}});
       if (stays)
-        left_alone_.push_back({folder, record->uid});
+        left_alone_.push_back({folder, whose->uid});
       else
         segment::remove_job(run_dir_, folder);
     }
   }
 }
 
-std::vector<std::string> job_table::left() const {
-  std::vector<std::string> out;
-  for (auto const& left : left_alone_) out.push_back(left.folder);
+std::map<std::string, uid_t> job_table::left() const {
+  std::map<std::string, uid_t> out;
+  for (auto const& left : left_alone_) out.emplace(left.folder, left.uid);
   return out;
 }
 
@@ -511,8 +521,8 @@ std::set<core::job_id> job_table::keys() const {
   std::set<core::job_id> out;
   for (auto const& j : jobs_) out.insert(j->key);
   for (auto const& left : left_alone_)
-    if (auto const record = record_in(segment::job_dir(run_dir_, left.folder)))
-      out.insert(wire::job_key(record->uid, record->name));
+    if (auto const whose = named_by(left.folder))
+      out.insert(wire::job_key(whose->uid, whose->name));
   return out;
 }
 
@@ -527,11 +537,11 @@ bool job_table::can_take_over(std::string const& folder, site_state const& site)
 void job_table::look_at_left_alone(site_state const& site) {
   std::erase_if(left_alone_, [&](left_alone const& left) {
     std::string const& folder = left.folder;
+    if (!is_here(segment::job_dir(run_dir_, folder))) return true;
     auto const record = record_of(folder);
-    bool const may_live = record && (left.empty_walks < walks_to_go || is_used(facts_of(*record)));
-    if (may_live) return can_take_over(folder, site);
-    if (!record) return true;  // not there any more, or nobody's
-    retire(folder, record->uid);
+    bool const is_known_used = record && is_used(facts_of(*record));
+    if (left.empty_walks < walks_to_go || is_known_used) return can_take_over(folder, site);
+    retire(folder, left.uid);
     log_.info("job removed", {{"job", folder}, {"why", "nobody is left in it"}});
     return true;
   });
@@ -556,11 +566,9 @@ void job_table::heed_lease(job& j, bool has_lease) {
 
 void job_table::keep_left_alone_sizes() {
   std::erase_if(left_alone_, [&](left_alone& left) {
-    auto const record = record_of(left.folder);
-    if (!record) return false;
-    left.leased_looks = keep_made_size(left.folder, record->uid) ? left.leased_looks + 1 : 0;
+    left.leased_looks = keep_made_size(left.folder, left.uid) ? left.leased_looks + 1 : 0;
     if (left.leased_looks < most_leased_looks) return false;
-    retire(left.folder, record->uid);
+    retire(left.folder, left.uid);
     log_.warning("job removed",
                  {{"job", left.folder}, {"why", "its owner holds leases on its files"}});
     return true;

@@ -67,8 +67,8 @@ class job_table {
   /// Takes over what was left alone and can be now (its owner held a lease on the segment, say);
   /// removes those in which nobody is left.
   void look_at_left_alone(site_state const& site);
-  /// Folders of those, and what was written down of one.
-  std::vector<std::string> left() const;
+  /// Folders and owners of those, and what was written down of one.
+  std::map<std::string, uid_t> left() const;
   std::optional<job_record> record_of(std::string const& folder) const;
   /// Folders in which a walk through all processes has found one. Those of what was left alone stay
   /// until walks find none: programs of it load the library there.
@@ -160,6 +160,11 @@ class job_table {
   void make_room();
   void check_name(local::peer const& who, std::string const& name) const;
   std::string folder_of(uid_t uid, std::string const& name) const;
+  struct whose {
+    uid_t uid;
+    std::string name;
+  };
+  static std::optional<whose> named_by(std::string const& folder);
   std::string free_name(local::peer const& who) const;
 
   std::string run_dir_, library_, node_name_;

@@ -164,10 +164,11 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
                          j->record.joiners, heads.foreign,
                          terms ? terms->steps : std::vector<process_mark>{}, j->record.uid});
   }
-  for (auto const& folder : jobs_.left())
-    if (auto const r = jobs_.record_of(folder))
-      list.jobs.push_back(
-          {folder, jobs_.run_dir() + "/jobs/" + folder, {}, r->joiners, {}, {}, r->uid});
+  for (auto const& [folder, uid] : jobs_.left()) {
+    auto const r = jobs_.record_of(folder);
+    auto const joiners = r ? r->joiners : std::vector<process_mark>{};
+    list.jobs.push_back({folder, jobs_.run_dir() + "/jobs/" + folder, {}, joiners, {}, {}, uid});
+  }
   for (auto const& t : site.site().targets) {
     try {
       list.targets.push_back(jobs_.places().find(t.path).path);

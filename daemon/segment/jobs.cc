@@ -35,10 +35,9 @@ std::uint32_t maker(std::string const& file_name) {
   return pid;
 }
 
-bool is_dead(std::string const& run_dir, std::string const& job, bool has_daemon) {
+bool is_dead(std::string const& run_dir, std::string const& job, collector who) {
   std::error_code failed;
-  // While it lives a daemon decides when its jobs end.
-  if (has_daemon && fs::exists(job_dir(run_dir, job) + "/job.json", failed)) return false;
+  if (who != collector::command && fs::exists(job_dir(run_dir, job) + "/job.json", failed)) return false;
   try {
     life_facts f = facts_of(*mapping::open(segment_path(run_dir, job)));
     f.is_held = fs::exists(held_path(run_dir, job), failed);
@@ -104,23 +103,24 @@ void remove_job(std::string const& run_dir, std::string const& job) {
   if (std::rename(job_dir(run_dir, job).c_str(), gone.c_str()) == 0) fs::remove_all(gone, ignored);
 }
 
-void collect_garbage(std::string const& run_dir, bool has_daemon) {
+void collect_garbage(std::string const& run_dir, collector who) {
   std::error_code failed;
   std::vector<fs::path> half_made;
   for (auto const& entry : fs::directory_iterator(jobs_dir(run_dir), failed)) {
     std::uint32_t const pid = maker(entry.path().filename());
-    bool const is_ours = pid == static_cast<std::uint32_t>(getpid()) && !has_daemon;
+    bool const is_ours = pid == static_cast<std::uint32_t>(getpid()) &&
+                         who != collector::beside_daemon;
     if (pid != 0 && (is_ours || start_ticks(pid) == 0)) half_made.push_back(entry.path());
   }
   for (auto const& path : half_made) fs::remove_all(path, failed);
   for (auto const& job : list_jobs(run_dir))
-    if (is_dead(run_dir, job, has_daemon)) remove_job(run_dir, job);
+    if (is_dead(run_dir, job, who)) remove_job(run_dir, job);
 }
 
 void collect_garbage_if_free(std::string const& run_dir) {
   descriptor const lock(
       open((run_dir + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) collect_garbage(run_dir, true);
+  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) collect_garbage(run_dir, collector::beside_daemon);
 }
 
 }  // namespace sluice::segment

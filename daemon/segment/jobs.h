@@ -36,9 +36,11 @@ std::vector<std::string> list_jobs(std::string const& run_dir);
 
 void remove_job(std::string const& run_dir, std::string const& job);
 
-/// Removes dead jobs and half-made ones whose maker is dead, or had our pid; of a daemon that lives
-/// only those that are not its own. Call with the run directory locked.
-void collect_garbage(std::string const& run_dir, bool has_daemon = false);
+enum class collector : std::uint8_t { command, daemon_at_start, beside_daemon };
+
+/// Removes dead jobs and half-made ones whose maker is dead, or had our pid. Jobs of a daemon are
+/// a daemon's to remove: it knows who else has joined. Call with the run directory locked.
+void collect_garbage(std::string const& run_dir, collector who);
 /// Locks it for that, unless somebody else has: for the daemon itself, which must not wait.
 void collect_garbage_if_free(std::string const& run_dir);
 

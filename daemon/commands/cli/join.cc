@@ -278,7 +278,7 @@ membership make_or_join(std::string const& run_dir, run_options const& options,
   std::string const library = find_library();
   segment::file_lock const lock(m.run_dir + "/lock");
   size_limit_told const told;
-  segment::collect_garbage(m.run_dir);
+  segment::collect_garbage(m.run_dir, segment::collector::command);
   m.job = options.job.empty() ? anonymous_name(m.run_dir) : options.job;
   m.preload = segment::job_dir(m.run_dir, m.job) + "/libinterpose.so";
   m.segment = segment::segment_path(m.run_dir, m.job);

@@ -368,7 +368,10 @@ TEST_CASE("a job that was left alone stays while a program has its library", "[n
   w.start();
   pid_t const gone = fork();
   if (gone == 0) _exit(0);
-  w.join("a", gone).memory().head.layout = abi::layout_version + 1;
+  bool const has_record = GENERATE(true, false);
+  node::job& a = w.join("a", gone);
+  if (has_record) a.memory().head.layout = abi::layout_version + 1;
+  if (!has_record) write(w.run + "/jobs/a/job.json", R"({"format": 1000})");
   waitpid(gone, nullptr, 0);
   std::string const preload = "LD_PRELOAD=" + w.run + "/jobs/a/libinterpose.so";
   pid_t const child = fork();
@@ -389,6 +392,23 @@ TEST_CASE("a job that was left alone stays while a program has its library", "[n
   CHECK(w.has_folder("a"));
   end(child);
   w.pass(two_walks);
+  CHECK_FALSE(w.has_folder("a"));
+}
+
+TEST_CASE("a job stays over a restart as long as one of all who joined it lives",
+          "[node][state]") {
+  world w;
+  pid_t const first = idle_child(), last = idle_child();
+  w.start();
+  w.join("a", first);
+  w.join("a", last);
+  end(last);
+  w.start();
+  CHECK(w.find("a") != nullptr);
+  w.pass(6'000 * ms);
+  CHECK(w.find("a") != nullptr);
+  end(first);
+  w.pass(6'000 * ms);
   CHECK_FALSE(w.has_folder("a"));
 }
 

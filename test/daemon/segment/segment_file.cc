@@ -140,7 +140,7 @@ TEST_CASE("segment: dead jobs go, live ones and strangers stay") {
   open("dead")->near_process[1].pid.store(static_cast<std::uint32_t>(getpid()));
   open("dead")->near_process[1].start_ticks.store(abi::not_after | 1);  // as here
   fs::create_directory(segment::jobs_dir(run) + "/.new-" + std::to_string(gone));
-  segment::collect_garbage(run);
+  segment::collect_garbage(run, segment::collector::command);
   CHECK(segment::list_jobs(run) == std::vector<std::string>{"maker", "member", "stranger"});
   CHECK(std::distance(fs::directory_iterator(segment::jobs_dir(run)), fs::directory_iterator()) ==
         3);
