@@ -83,6 +83,11 @@ std::optional<std::string> read_file(std::string const& path) {
   return std::move(text).str();
 }
 
+std::string set_aside(std::string const& path) {
+  std::string const aside = path + ".unreadable";
+  return rename(path.c_str(), aside.c_str()) == 0 ? aside : path;
+}
+
 std::optional<uid_t> reader_of(std::string const& path) {
   access_list list = {};
   if (lgetxattr(path.c_str(), list_name, &list, sizeof list) != ssize_t(sizeof list))

@@ -13,6 +13,10 @@ namespace sluice {
 /// All of it; none when it cannot be opened.
 std::optional<std::string> read_file(std::string const& path);
 
+/// One that is there and of no use: it is kept under the name that this returns, out of the way of
+/// the next one.
+std::string set_aside(std::string const& path);
+
 struct file_terms {
   mode_t mode = 0600;
   uid_t reader = static_cast<uid_t>(-1);  // may read it as well (an ACL); -1: nobody

@@ -14,7 +14,7 @@ override_keeper::override_keeper(std::string path, runtime::logger& log)
     if (auto const text = read_file(path_))
       book_ = verbs::override_book::from_text(*text, wire::job_key, boot_id());
   } catch (error const& e) {
-    log_.error("overrides lost", {{"why", e.what()}});
+    log_.error("overrides lost", {{"why", e.what()}, {"kept_as", set_aside(path_)}});
   }
 }
 

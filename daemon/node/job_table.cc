@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/number.h"
 #include "base/foreign_file.h"
+#include "base/number.h"
 #include "base/shared_places.h"
 #include "base/suggest.h"
 #include "base/whole_file.h"

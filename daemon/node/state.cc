@@ -148,7 +148,8 @@ void state::recall_overrides() {
   try {
     overrides = verbs::override_book::from_text(*text, wire::job_key, boot_id());
   } catch (error const& e) {
-    services.log.error("overrides lost", {{"why", e.what()}});
+    services.log.error("overrides lost",
+                       {{"why", e.what()}, {"kept_as", set_aside(overrides_path(config))}});
   }
 }
 

@@ -11,9 +11,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/descriptor.h"
 #include "base/error.h"
@@ -39,8 +37,9 @@ json json_of(policy_version const& v) {
 }
 
 std::optional<policy_version> read_version(std::filesystem::path const& path) {
-  std::ifstream file(path, std::ios::binary);
-  json const row = json::parse(file, nullptr, false);
+  auto const text = read_file(path);
+  if (!text) return std::nullopt;
+  json const row = json::parse(*text, nullptr, false);
   policy_version v;
   try {
     row.at("version").get_to(v.number);

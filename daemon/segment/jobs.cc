@@ -37,7 +37,8 @@ std::uint32_t maker(std::string const& file_name) {
 
 bool is_dead(std::string const& run_dir, std::string const& job, collector who) {
   std::error_code failed;
-  if (who != collector::command && fs::exists(job_dir(run_dir, job) + "/job.json", failed)) return false;
+  if (who != collector::command && fs::exists(job_dir(run_dir, job) + "/job.json", failed))
+    return false;
   try {
     life_facts f = facts_of(*mapping::open(segment_path(run_dir, job)));
     f.is_held = fs::exists(held_path(run_dir, job), failed);
@@ -108,8 +109,8 @@ void collect_garbage(std::string const& run_dir, collector who) {
   std::vector<fs::path> half_made;
   for (auto const& entry : fs::directory_iterator(jobs_dir(run_dir), failed)) {
     std::uint32_t const pid = maker(entry.path().filename());
-    bool const is_ours = pid == static_cast<std::uint32_t>(getpid()) &&
-                         who != collector::beside_daemon;
+    bool const is_ours =
+        pid == static_cast<std::uint32_t>(getpid()) && who != collector::beside_daemon;
     if (pid != 0 && (is_ours || start_ticks(pid) == 0)) half_made.push_back(entry.path());
   }
   for (auto const& path : half_made) fs::remove_all(path, failed);
@@ -120,7 +121,8 @@ void collect_garbage(std::string const& run_dir, collector who) {
 void collect_garbage_if_free(std::string const& run_dir) {
   descriptor const lock(
       open((run_dir + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) collect_garbage(run_dir, collector::beside_daemon);
+  if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) == 0)
+    collect_garbage(run_dir, collector::beside_daemon);
 }
 
 }  // namespace sluice::segment

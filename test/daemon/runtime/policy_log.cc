@@ -4,6 +4,7 @@
 #include "runtime/policy_log.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,7 @@ TEST_CASE("policy log: a new text is a version, the same text is none, a restart
   }
   std::ofstream(dir + "/7.json") << "{\"version\": 8}";
   std::ofstream(dir + "/x.json") << "garbage";
+  std::filesystem::create_directory(dir + "/5.json");
   policy_log log(dir);
   REQUIRE(log.versions().size() == 2);
   CHECK(log.note("two", {"/etc/site.json"}, 400));
