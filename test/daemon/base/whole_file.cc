@@ -50,3 +50,13 @@ TEST_CASE("a file for one reader is his to read, and nothing else", "[base]") {
   REQUIRE(replace_file(path, "text"));
   CHECK_FALSE(reader_of(path).has_value());
 }
+
+TEST_CASE("a file that is of no use makes room, and is kept", "[base]") {
+  test::scratch const own;
+  std::string const path = own.dir + "/book";
+  REQUIRE(replace_file(path, "{"));
+  std::string const aside = set_aside(path);
+  CHECK_FALSE(read_file(path).has_value());
+  CHECK(read_file(aside) == "{");
+  CHECK(set_aside(path) == path);  // not there
+}

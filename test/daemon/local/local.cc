@@ -278,6 +278,26 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
+/// A connection that another user has made.
+sluice::descriptor raw_of_a_stranger(std::string const& path) {
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+  sluice::descriptor const us(pair[0]), stranger(pair[1]);
+  pid_t const child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
+    local::address const to(path);
+    int const own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (own < 0 || connect(own, to.get(), sizeof to.name) != 0) _exit(2);
+    send_these(stranger.get(), "x", {own});
+    _exit(0);
+  }
+  int status = -1;
+  REQUIRE((waitpid(child, &status, 0) == child && status == 0));
+  std::vector<char> room(16);
+  return std::move(local::receive_packet(us.get(), room, true).attached);
+}
+
 }  // namespace
 
 TEST_CASE("who does not read his answers keeps his place, and is told no more", "[local]") {
@@ -292,23 +312,8 @@ TEST_CASE("who does not read his answers keeps his place, and is told no more", 
         if (r["verb"] == "long") throw sluice::usage_error(long_text);
         return r["verb"] == "slow" ? local::later() : json::object();
       });
-  int pair[2];
-  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-  sluice::descriptor const us(pair[0]), stranger(pair[1]);
-  pid_t const child = fork();
-  if (child == 0) {  // what it is connected to comes back, and is then read or closed by us
-    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
-    local::address const to(s.socket());
-    int const own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (own < 0 || connect(own, to.get(), sizeof to.name) != 0) _exit(2);
-    send_these(stranger.get(), "x", {own});
-    _exit(0);
-  }
-  int status = -1;
-  REQUIRE((waitpid(child, &status, 0) == child && status == 0));
+  sluice::descriptor his = raw_of_a_stranger(s.socket());
   char byte;
-  std::vector<char> room(16);
-  sluice::descriptor his = std::move(local::receive_packet(us.get(), room, true).attached);
   REQUIRE(his);
   std::vector<char> answer(local::most_bytes);
   auto const heard = [&] { return recv(his.get(), answer.data(), answer.size(), MSG_DONTWAIT); };

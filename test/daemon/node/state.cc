@@ -195,16 +195,6 @@ TEST_CASE("a job that waits for its last sync, or ends, is no end of others' cyc
   CHECK(read(overrides) == "as it was");
 }
 
-TEST_CASE("limits set by hand that cannot be read are kept aside", "[node][state]") {
-  world w;
-  std::string const overrides = w.config.state_dir + "/overrides.json";
-  write(overrides, "{");
-  w.start();
-  CHECK_FALSE(fs::exists(overrides));
-  CHECK(read(overrides + ".unreadable") == "{");
-  CHECK(w.told("overrides lost") == 1);
-}
-
 TEST_CASE("full process slots of one user keep nobody's jobs from being counted",
           "[node][state][census]") {
   if (geteuid() != 0) return;
