@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 
 #include "core/job_id.h"
@@ -13,25 +12,25 @@
 
 namespace sluice::cluster {
 
+/// What children say of a job: nobody has it, none but who is silent now, or a live one.
+enum class presence : std::uint8_t { gone, awaited, here };
+
 class absences {
  public:
-  static constexpr std::uint32_t nobody = ~std::uint32_t{0};
   static constexpr lease::time_ns gone_most_ns = 120'000'000'000;
   static constexpr lease::time_ns unseen_most_ns = 86'400'000'000'000;
 
-  /// To be asked of each such job once a second. `is_known`: somebody has it. `child`: a live one
-  /// that has it, or nobody. True: it is gone for minutes by the word of who had it, or was not
-  /// heard of for a day; it is forgotten here then.
-  bool is_over(core::job_id job, bool is_known, std::uint32_t child,
-               std::function<bool(std::uint32_t child)> const& is_live, lease::time_ns now) {
+  /// To be asked of each such job once a second. True: it is gone for minutes by the word of all
+  /// who had it, or was not heard of for a day; it is forgotten here then.
+  bool is_over(core::job_id job, presence where, lease::time_ns now) {
     absence& a = of_[job];
-    if (is_known) {
-      if (!is_live(a.child)) a.child = child;
-      a.gone_since = a.unseen_since = 0;
+    if (where == presence::here) {
+      a = {.was_here = true};
       return false;
     }
-    // Who had it last would know; a restart forgets who that was.
-    bool const is_gone = is_live(a.child);
+    // A restart forgets who had it.
+    a.was_here |= where == presence::awaited;
+    bool const is_gone = a.was_here && where == presence::gone;
     if (a.unseen_since == 0) a.unseen_since = now;
     if (!is_gone) a.gone_since = 0;
     if (is_gone && a.gone_since == 0) a.gone_since = now;
@@ -43,7 +42,7 @@ class absences {
 
  private:
   struct absence {
-    std::uint32_t child = nobody;  // who had the job last
+    bool was_here = false;
     lease::time_ns gone_since = 0, unseen_since = 0;
   };
   std::map<core::job_id, absence> of_;

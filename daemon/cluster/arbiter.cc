@@ -244,7 +244,7 @@ void arbiter::bye(std::uint32_t number, time_ns now) {
   // What it holds stays in the ledger until its leases end; the jobs are gone from our table.
   parent_.forget(number, now);
   roster_.clear(c);
-  note_life(c, false);
+  note_life(c, false, now);
   c.known = false;
   urgent_ = true;
 }
@@ -306,13 +306,10 @@ bool arbiter::settle(time_ns now, outbox& out) {
   return allocates;
 }
 
-void arbiter::note_life(child& c, bool live) {
+void arbiter::note_life(child& c, bool live, time_ns now) {
   if (c.live == live) return;
   c.live = live;
-  // Our parent has heard that its jobs are over.
-  if (live)
-    for (tenancy const& t : c.jobs)
-      roster_.jobs[t.job].is_announced = false, roster_.has_new_jobs = true;
+  if (live) roster_.welcome_back(c, now);
   if (c.known) notices_.push_back({live ? notice::child_back : notice::child_silent, c.name});
 }
 
@@ -334,7 +331,7 @@ void arbiter::allocate(time_ns now) {
   }
   for (std::uint32_t i = 0; i < roster_.children.size(); ++i) {
     child& c = roster_.children[i];
-    note_life(c, parent_.is_live(i, now));
+    note_life(c, parent_.is_live(i, now), now);
     if (cycle_over) freed_ |= roster_.expire(c, now, set_.time.cycle_ns);
     if (c.live) continue;
     // Whoever is silent takes no part; what it may still use is not ours to give.

@@ -122,7 +122,7 @@ class arbiter {
   rate target(std::uint32_t c, std::uint32_t supply, time_ns now) const;
   void send_welcome(std::uint32_t c, outbox& out);
   void send_policy(std::uint32_t c, time_ns now, outbox& out);
-  void note_life(child& c, bool live);
+  void note_life(child& c, bool live, time_ns now);
   time_ns forgot_until() const;
   lease::report const& as_ours(child const& c, lease::report const& r);
   struct own_part {

@@ -138,8 +138,9 @@ std::optional<verbs::node_view> cluster_role::node(std::size_t number) const {
   child const& c = known().children[number];
   if (c.name.empty()) return std::nullopt;
   time_ns const now = boot_ns();
-  verbs::node_view v = {c.name, c.is_relay ? "relay" : "node", state_of(c, now), 0, c.jobs.size(),
-                        {}};
+  auto const jobs = std::ranges::count(c.jobs, false, &tenancy::is_away);
+  verbs::node_view v = {c.name, c.is_relay ? "relay" : "node",  state_of(c, now),
+                        0,      static_cast<std::size_t>(jobs), {}};
   if (c.heard_at != 0) v.age_s = static_cast<double>(now - c.heard_at) / 1e9;
   std::vector<rate> served(known().width(), 0);
   for (stream const& s : c.streams) served[s.supply] += s.served;

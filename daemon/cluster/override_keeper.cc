@@ -42,13 +42,8 @@ void override_keeper::finish(std::int64_t now_ns) {
 bool override_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {
   bool const is_clock_set = book_.follow_clock(today);
   std::vector<std::string> ended = book_.expire(today);
-  auto const is_live = [&](std::uint32_t child) {
-    return child < known.children.size() && known.children[child].live;
-  };
   auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
-    std::uint32_t const row = known.job_of(job);
-    std::uint32_t const child = row == roster::nobody ? absences::nobody : known.child_of(row);
-    return absent_.is_over(job, child != absences::nobody, child, is_live, now);
+    return absent_.is_over(job, known.presence_of(job), now);
   };
   for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
   for (auto const& line : ended) log_.info("override ended", {{"what", line}});

@@ -13,16 +13,6 @@ constexpr std::int64_t away_ns = 1'000'000'000;  // leases may have ended by the
 constexpr std::int64_t announce_every_ns = 10'000'000'000;
 constexpr std::size_t jobs_per_list = 2000;  // some 200 KB; a relay's port takes a megabyte
 
-wire::job_entry entry_of(job const& j) {
-  wire::job_entry e;
-  e.job = j.key;
-  e.uid = j.uid;
-  e.class_key = j.class_key;
-  e.name = j.name;
-  e.qos_class = j.qos_class;
-  return e;
-}
-
 }  // namespace
 
 parent_link::parent_link(runtime::config const& config, runtime::services& services, arbiter& below)
@@ -90,18 +80,11 @@ void parent_link::talk(time_ns now, bool demand_turned) {
 /// All jobs now and then, new ones at once. A relay sums over its children.
 void parent_link::announce_jobs(time_ns now) {
   bool const all = announced_at_ == 0 || now - announced_at_ >= announce_every_ns;
-  roster const& r = below_.who();
-  if (!all && !r.has_new_jobs) return;
+  if (!all && !below_.who().has_new_jobs) return;
   if (all) announced_at_ = now;
-  std::vector<job_total> const totals = r.totals();
   wire::job_list list;
-  for (std::uint32_t row = 0; row < totals.size(); ++row) {
-    job_total const& total = totals[row];
-    if (total.children == 0 || (!all && r.jobs[row].is_announced)) continue;
-    wire::job_entry& e = list.jobs.emplace_back(entry_of(r.jobs[row]));
-    e.processes = total.processes;
-    e.escaped = total.escaped;
-    e.watched = total.is_watched();
+  for (wire::job_entry& e : jobs_below(below_.who(), all)) {
+    list.jobs.push_back(std::move(e));
     if (list.jobs.size() < jobs_per_list) continue;
     up_.send(list);
     list.jobs.clear();

@@ -37,7 +37,33 @@ policies::demand_bins bounded(policies::demand_bins b, std::uint64_t most_weight
   return b;
 }
 
+/// Of one that only silent children have, nothing but the name: none of them said that it is over.
+wire::job_entry entry_of(job const& j, job_total const& total) {
+  wire::job_entry e;
+  e.job = j.key;
+  e.uid = j.uid;
+  e.name = j.name;
+  if (total.children == 0) return e;
+  e.class_key = j.class_key;
+  e.qos_class = j.qos_class;
+  e.processes = total.processes;
+  e.escaped = total.escaped;
+  e.watched = total.is_watched();
+  return e;
+}
+
 }  // namespace
+
+std::vector<wire::job_entry> jobs_below(roster const& r, bool all) {
+  std::vector<job_total> const totals = r.totals();
+  std::vector<wire::job_entry> out;
+  for (std::uint32_t row = 0; row < totals.size(); ++row) {
+    job_total const& total = totals[row];
+    bool const is_known = total.children + total.away != 0;
+    if (is_known && (all || !r.jobs[row].is_announced)) out.push_back(entry_of(r.jobs[row], total));
+  }
+  return out;
+}
 
 relay_side::relay_side(arbiter& below, std::uint64_t incarnation)
     : below_(below), up_(below.set().time, incarnation) {

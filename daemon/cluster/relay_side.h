@@ -16,6 +16,9 @@
 
 namespace sluice::cluster {
 
+/// What the parent is told of jobs below: of all, or only of those that it was not told of.
+std::vector<wire::job_entry> jobs_below(roster const& r, bool all);
+
 class relay_side {
  public:
   relay_side(arbiter& below, std::uint64_t incarnation);

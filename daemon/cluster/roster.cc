@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "wire/codec.h"
 
@@ -15,6 +16,9 @@ constexpr std::uint32_t taken = ~std::uint32_t{0};
 // More than any node has: a daemon serves 1024 jobs at most, a report of it has 1000 streams.
 constexpr std::size_t most_jobs_of_node = 1024;
 constexpr std::size_t most_jobs_of_relay = 200'000;
+// Of silent children: no more than some relays may have, and none of them crowds out the others.
+constexpr std::size_t most_remembered = 200'000;
+constexpr std::size_t most_remembered_of_child = most_remembered / 10;
 constexpr std::size_t most_streams_of_node = 1000;
 constexpr std::size_t most_streams_of_relay = 20'000;  // more than a message of one has room for
 
@@ -30,6 +34,11 @@ std::uint32_t nodes_of(child const& c, wire::stream_report const& s) {
 
 bool is_blocked(wire::stream_report const& s) {
   return s.blocked_ppm > 0 || s.waiters > 0 || (s.has_bins && s.blocked > 0);
+}
+
+/// A relay names a job so that only silent ones of its children had: nothing but the name.
+bool is_mere_name(child const& c, wire::job_entry const& e) {
+  return c.is_relay && e.processes == 0 && e.escaped == 0 && !e.watched && e.class_key == 0;
 }
 
 bool are_same_streams(child const& c, wire::report const& r) {
@@ -134,23 +143,27 @@ std::uint32_t roster::job_of(core::job_id key) const {
   return at == rows_.end() ? nobody : at->second;
 }
 
-std::uint32_t roster::child_of(std::uint32_t job) const {
-  auto const has = [job](auto const& of) { return of.job == job; };
-  for (std::uint32_t i = 0; i < children.size(); ++i) {
-    child const& c = children[i];
-    if (c.live && (std::any_of(c.jobs.begin(), c.jobs.end(), has) ||
-                   std::any_of(c.streams.begin(), c.streams.end(), has)))
-      return i;
+presence roster::presence_of(core::job_id key) const {
+  std::uint32_t const row = job_of(key);
+  if (row == nobody) return presence::gone;
+  auto const has = [row](auto const& of) { return of.job == row; };
+  presence found = presence::gone;
+  for (child const& c : children) {
+    if (!c.live && found == presence::awaited) continue;
+    if (!std::ranges::any_of(c.jobs, has) && !std::ranges::any_of(c.streams, has)) continue;
+    if (c.live) return presence::here;
+    found = presence::awaited;
   }
-  return nobody;
+  return found;
 }
 
 std::vector<job_total> roster::totals() const {
   std::vector<job_total> out(jobs.size());
   for (child const& c : children)
     for (tenancy const& t : c.jobs) {
-      if (t.is_away) continue;
       job_total& total = out[t.job];
+      total.away += t.is_away;
+      if (t.is_away) continue;
       ++total.children;
       total.watched += t.is_watched;
       total.processes += t.processes;
@@ -233,7 +246,7 @@ void roster::set_class(std::uint32_t row, std::uint32_t class_key) {
 void roster::suggest_class(std::uint32_t row, std::uint32_t class_key) {
   job const& j = jobs[row];
   if (!j.votes.empty()) return;
-  bool const is_first = j.uses == 1;
+  bool const is_first = j.uses - j.away == 1;
   if (is_first || worth_of(policy_, class_key) > worth_of(policy_, j.class_key))
     set_class(row, class_key);
 }
@@ -464,18 +477,15 @@ void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
     if (row == nobody || places_[row] == 0) {
       if (c.jobs.size() >= most) continue;
       row = job_row(e.job);
+      if (!jobs[row].is_here()) jobs[row].is_announced = false;
       use(row);
-      vote(row, e.class_key, e.qos_class);
-      c.jobs.push_back({.job = row, .class_key = e.class_key});
+      c.jobs.push_back({.job = row});
       places_.resize(jobs.size(), 0);
       places_[row] = static_cast<std::uint32_t>(c.jobs.size());
     }
     tenancy& t = c.jobs[places_[row] - 1];
-    if (t.class_key != e.class_key) {
-      withdraw(t);
-      vote(row, t.class_key = e.class_key, e.qos_class);
-    }
-    set_away(t, false);
+    set_away(t, is_mere_name(c, e));
+    vote(t, e);
     t.processes = e.processes;
     t.escaped = e.escaped;
     t.is_watched = e.watched;
@@ -488,14 +498,21 @@ void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
   for (tenancy const& t : c.jobs) places_[t.job] = 0;
 }
 
-void roster::vote(std::uint32_t row, std::uint32_t class_key, std::string const& name) {
-  std::vector<class_vote>& votes = jobs[row].votes;
-  auto at = std::find_if(votes.begin(), votes.end(), [&](auto& v) { return v.key == class_key; });
-  if (at == votes.end()) at = votes.insert(at, {class_key, 0, name});
+/// Who has nothing but its name has no vote.
+void roster::vote(tenancy& t, wire::job_entry const& e) {
+  if (t.has_vote && !t.is_away && t.class_key == e.class_key) return;
+  withdraw(t);
+  t.class_key = e.class_key;
+  t.has_vote = !t.is_away;
+  if (!t.has_vote) return;
+  std::vector<class_vote>& votes = jobs[t.job].votes;
+  auto at = std::ranges::find(votes, t.class_key, &class_vote::key);
+  if (at == votes.end()) at = votes.insert(at, {t.class_key, 0, e.qos_class});
   ++at->children;
 }
 
-void roster::withdraw(tenancy const& t) {
+void roster::withdraw(tenancy& t) {
+  if (!std::exchange(t.has_vote, false)) return;
   std::vector<class_vote>& votes = jobs[t.job].votes;
   auto const at =
       std::find_if(votes.begin(), votes.end(), [&](auto& v) { return v.key == t.class_key; });
@@ -521,14 +538,31 @@ void roster::elect(std::uint32_t row) {
 
 bool roster::expire(child& c, time_ns now, std::int64_t cycle_ns) {
   std::int64_t const most_ns = std::max(tenancy_ns, 3 * cycle_ns);  // a list leaves with a report
+  std::size_t kept = 0;
   std::erase_if(c.jobs, [&](tenancy& t) {
-    if (now - t.heard_at < most_ns) return false;
+    time_ns const age_ns = now - t.heard_at;
+    if (age_ns < most_ns) return false;
+    bool const may_stay =
+        !c.live && age_ns < absences::unseen_most_ns && ++kept <= most_remembered_of_child;
+    if (may_stay && remember(t)) return false;
     leave(t);
     return true;
   });
   bool const freed = !c.ghosts.empty() && lay_ghosts(c, 0, now);
   bool const has_ended = c.mark_until != 0 && now >= c.mark_until;
   return (has_ended && acknowledged(c, false)) || freed;
+}
+
+/// False: so many are, that there is no room.
+bool roster::remember(tenancy& t) {
+  if (t.is_remembered) return true;
+  if (remembered_ >= most_remembered) return false;
+  set_away(t, true);
+  withdraw(t);
+  elect(t.job);
+  t.is_remembered = true;
+  ++remembered_;
+  return true;
 }
 
 void roster::leave(tenancy& t) {
@@ -542,6 +576,7 @@ void roster::set_away(tenancy& t, bool is_away) {
   std::uint32_t& away = jobs[t.job].away;
   away -= t.is_away;
   away += t.is_away = is_away;
+  if (!is_away) remembered_ -= std::exchange(t.is_remembered, false);
 }
 
 void roster::drop_streams(child& c) {
@@ -559,6 +594,15 @@ void roster::clear(child& c) {
   drop_streams(c);
   for (tenancy& t : c.jobs) leave(t);
   c.jobs.clear();
+}
+
+/// Our parent has heard that its jobs are over.
+void roster::welcome_back(child& c, time_ns now) {
+  for (tenancy& t : c.jobs) {
+    t.heard_at = now;
+    jobs[t.job].is_announced = false;
+    has_new_jobs = true;
+  }
 }
 
 void roster::silence(child& c) {

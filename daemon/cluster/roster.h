@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/absences.h"
 #include "cluster/policy_table.h"
 #include "verbs/views/overrides.h"
 #include "wire/message.h"
@@ -61,8 +62,8 @@ struct ghost {
 };
 
 /// A job on a child, as job lists say. They come for new jobs and every 10 s. It ends with its last
-/// stream; that of a job without streams, and of a child that is silent, when no list has named it
-/// for long.
+/// stream; that of a job without streams when no list has named it for long. That of a child that
+/// is silent is remembered for a day, since nobody has said that it is over.
 struct tenancy {
   std::uint32_t job = 0;
   std::uint32_t processes = 0;
@@ -71,6 +72,8 @@ struct tenancy {
   time_ns heard_at = 0;
   bool is_watched = false;
   bool is_away = false;  // its child is silent: it has a vote for the class, and nothing else
+  bool has_vote = false;
+  bool is_remembered = false;  // away for so long that nothing is left but its name
 };
 
 /// What the lists of all children say of a job.
@@ -79,6 +82,7 @@ struct job_total {
   std::uint32_t watched = 0;  // of these
   std::uint32_t processes = 0;
   std::uint32_t escaped = 0;
+  std::uint32_t away = 0;  // children that had it and are silent
   /// By most of them: one alone does not hide that a job waits elsewhere.
   bool is_watched() const { return 2 * watched > children; }
 };
@@ -199,6 +203,8 @@ class roster {
   /// It is silent, and all it was given has ended. Its jobs keep their votes for a while: who is
   /// cut off for a moment must not find that another has chosen.
   void silence(child& c);
+  /// It is heard again, and has some time to name its jobs.
+  void welcome_back(child& c, time_ns now);
   /// Tenancies that nobody confirmed, ghosts and values whose grants have ended. True: a job's
   /// limit has room that it had not.
   bool expire(child& c, time_ns now, std::int64_t cycle_ns);
@@ -212,9 +218,9 @@ class roster {
   void set_overrides(verbs::override_book const* o);
   void relink();
 
-  std::uint32_t job_of(core::job_id key) const;     // `nobody` when unknown
-  std::uint32_t child_of(std::uint32_t job) const;  // a live one that has it, or `nobody`
-  std::uint32_t job_row(core::job_id key);          // made if unknown
+  std::uint32_t job_of(core::job_id key) const;  // `nobody` when unknown
+  presence presence_of(core::job_id key) const;
+  std::uint32_t job_row(core::job_id key);  // made if unknown
   flow& at(std::uint32_t job, std::uint32_t supply) { return flows[job * width_ + supply]; }
   flow const& at(std::uint32_t job, std::uint32_t supply) const {
     return flows[job * width_ + supply];
@@ -249,8 +255,9 @@ class roster {
   void suggest_class(std::uint32_t row, std::uint32_t class_key);
   void drop_streams(child& c);
   void set_away(tenancy& t, bool is_away);
-  void vote(std::uint32_t row, std::uint32_t class_key, std::string const& name);
-  void withdraw(tenancy const& t);
+  void vote(tenancy& t, wire::job_entry const& e);
+  void withdraw(tenancy& t);
+  bool remember(tenancy& t);
   void leave(tenancy& t);
   void end_tenancies(child& c, wire::report const& r, std::span<std::uint32_t const> left);
   void elect(std::uint32_t row);
@@ -265,6 +272,7 @@ class roster {
   std::vector<std::uint32_t> slots_;  // scratch by flow: 1 + place of its stream in the last report
   std::vector<stream> scratch_;
   std::vector<std::uint32_t> places_;  // scratch by job: 1 + its place in child::jobs
+  std::size_t remembered_ = 0;         // tenancies
 };
 
 }  // namespace sluice::cluster

@@ -44,7 +44,7 @@ wire::job_entry entry(std::uint32_t uid, std::string const& name, std::string co
 /// Two nodes below one controller.
 struct bench : roster {
   bench() : roster(one_supply()) {
-    for (std::uint32_t c : {0u, 1u, 2u}) meet(c, 1);
+    for (std::uint32_t c : {0u, 1u, 2u}) meet(c, 1).live = true;
   }
   void list(std::uint32_t c, wire::job_entry const& e) { take(c, wire::job_list{{e}}, now); }
   std::string class_of(core::job_id key) const {
@@ -307,26 +307,85 @@ TEST_CASE("roster: rows are few again although the last one stays", "[cluster][r
   CHECK(r.job_of(honest.job) == roster::nobody);
 }
 
+TEST_CASE("roster: jobs of a silent child are remembered for a day, by name only",
+          "[cluster][roster]") {
+  bench r;
+  wire::job_entry const gold = entry(1000, "4711", "gold"), bronze = entry(1000, "4711", "bronze");
+  r.list(0, gold);
+  r.children[0].live = false;
+  r.silence(r.children[0]);
+  r.expire(r.children[0], r.now += 30'000 * ms, cycle);
+  CHECK(r.presence_of(gold.job) == cluster::presence::awaited);
+  std::uint32_t const row = r.job_of(gold.job);
+  CHECK_FALSE(r.jobs[row].is_here());
+  CHECK(r.jobs[row].votes.empty());
+  r.list(1, bronze);  // the next job of that name
+  CHECK(r.class_of(gold.job) == "bronze");
+  CHECK(r.presence_of(gold.job) == cluster::presence::here);
+  r.clear(r.children[1]);
+  CHECK(r.presence_of(gold.job) == cluster::presence::awaited);
+  SECTION("it comes back with it") {
+    r.welcome_back(r.children[0], r.now);
+    r.children[0].live = true;
+    r.expire(r.children[0], r.now + 10'000 * ms, cycle);
+    r.list(0, gold);
+    CHECK(r.class_of(gold.job) == "gold");
+    CHECK(r.jobs[row].is_here());
+  }
+  SECTION("it comes back without it") {
+    r.welcome_back(r.children[0], r.now);
+    r.children[0].live = true;
+    r.expire(r.children[0], r.now + 30'000 * ms, cycle);
+    CHECK(r.presence_of(gold.job) == cluster::presence::gone);
+  }
+  SECTION("it never comes back") {
+    r.expire(r.children[0], r.now + 86'400'000 * ms, cycle);
+    CHECK(r.presence_of(gold.job) == cluster::presence::gone);
+    CHECK(r.children[0].jobs.empty());
+  }
+}
+
+TEST_CASE("roster: what is remembered of silent children stays bounded", "[cluster][roster]") {
+  bench r;
+  for (std::uint32_t c = 0; c < 12; ++c) {
+    cluster::child& relay = r.meet(c, 1);
+    relay.is_relay = true;
+    wire::job_list l;
+    for (unsigned n = 0; n < 25'000; ++n) l.jobs.push_back(entry(c, std::to_string(n), "gold"));
+    r.take(c, l, r.now);
+    relay.live = false;
+    r.silence(relay);
+  }
+  r.now += 30'000 * ms;
+  for (cluster::child& c : r.children) r.expire(c, r.now, cycle);
+  CHECK(r.children[0].jobs.size() == 20'000);
+  std::size_t all = 0;
+  for (cluster::child const& c : r.children) all += c.jobs.size();
+  CHECK(all == 200'000);
+  for (cluster::child& c : r.children) r.expire(c, r.now + 86'400'000 * ms, cycle);
+  r.trim();
+  CHECK(r.jobs.empty());
+}
+
 TEST_CASE("overrides end with their job, not with a node that is silent", "[cluster]") {
   cluster::absences all;
-  enum { over, away, here };
-  // The node of the first lives and has it no more, that of the second is silent.
-  auto const is_over = [&](core::job_id job, bool is_known, lease::time_ns now) {
-    auto const is_live = [job, is_known](std::uint32_t child) {
-      return child != cluster::absences::nobody && (job != away || is_known);
-    };
-    return all.is_over(job, is_known, is_known ? 7 : cluster::absences::nobody, is_live, now);
-  };
-  for (auto const job : {over, away, here}) CHECK_FALSE(is_over(job, true, begin));
+  enum { over, away, here, unheard };
+  // The node of the first lives and has it no more, that of the second is silent. Nobody has told
+  // of the last since a restart.
+  constexpr cluster::presence where[] = {cluster::presence::gone, cluster::presence::awaited,
+                                         cluster::presence::here, cluster::presence::gone};
+  for (auto const job : {over, away, here})
+    CHECK_FALSE(all.is_over(job, cluster::presence::here, begin));
   auto const ended = [&](lease::time_ns now) {
     int n = 0;
-    for (auto const job : {over, away, here}) n += is_over(job, job == here, now) ? 1 << job : 0;
+    for (auto const job : {over, away, here, unheard})
+      n += all.is_over(job, where[job], now) ? 1 << job : 0;
     return n;
   };
   CHECK(ended(begin) == 0);
   CHECK(ended(begin + 60'000 * ms) == 0);
   CHECK(ended(begin + 130'000 * ms) == 1 << over);
-  CHECK(ended(begin + 90'000'000 * ms) == 1 << away);
+  CHECK(ended(begin + 90'000'000 * ms) == (1 << away | 1 << unheard));
 }
 
 TEST_CASE("address: the other end of a connection is on this machine", "[control]") {
