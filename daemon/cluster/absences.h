@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 
 #include "core/job_id.h"
@@ -38,6 +39,10 @@ class absences {
                          now - a.unseen_since >= unseen_most_ns;
     if (is_over) of_.erase(job);
     return is_over;
+  }
+  /// Of those for which it is false nothing is left: they are asked of no more.
+  void keep_if(std::function<bool(core::job_id job)> const& is_asked) {
+    std::erase_if(of_, [&](auto const& one) { return !is_asked(one.first); });
   }
 
  private:

@@ -46,6 +46,7 @@ bool override_keeper::take_back(roster const& known, lease::time_ns now, dated_m
     return absent_.is_over(job, known.presence_of(job), now);
   };
   for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
+  absent_.keep_if([&](core::job_id job) { return book_.find(job) != nullptr; });
   for (auto const& line : ended) log_.info("override ended", {{"what", line}});
   bool const is_changed = is_clock_set || !ended.empty();
   if (is_changed) kept_.changed_unasked();

@@ -121,6 +121,22 @@ TEST_CASE("overrides: a job of one node that is cut off stays paused", "[cluster
   CHECK(w.top().who().jobs[w.top().who().job_of(w.key)].is_here());
 }
 
+TEST_CASE("overrides: what was taken back counts nothing towards what is set later",
+          "[cluster][overrides]") {
+  town w(false);
+  auto const take_back = [&](time_ns at) {
+    double const s = static_cast<double>(at) / 1e9;
+    return w.keeper.take_back(w.top().who(), at, {s, s});
+  };
+  w.pause();
+  CHECK_FALSE(take_back(w.now));
+  w.keeper.book().forget(w.key);
+  CHECK_FALSE(take_back(w.now + 1000 * ms));
+  w.pause();
+  CHECK_FALSE(take_back(w.now + 200'000'000 * ms));
+  CHECK(w.is_kept());
+}
+
 TEST_CASE("overrides: a node that comes back for a moment gives nothing up",
           "[cluster][overrides]") {
   bool const has_relay = GENERATE(false, true);
