@@ -346,8 +346,8 @@ abi::gather why_not_held(int fd, file& f, std::int64_t& at) {
   constexpr long unfit = O_DIRECT | O_SYNC | O_DSYNC | O_PATH | O_ASYNC;
   if (!is_own(fd)) return abi::gather::refused_shared;
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
-  bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0;
   f = file_of(fd);
+  bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0 && !f.has_privilege;
   if (!is_fit || !f.is_regular || has_limit() || has_rings()) return abi::gather::refused_kind;
   if (is_held_elsewhere(nullptr, fd, f) || has_text_waiting(fd)) return abi::gather::refused_shared;
   at = (flags & O_APPEND) != 0 ? -1 : sys::call(SYS_lseek, fd, 0, SEEK_CUR);
@@ -548,6 +548,7 @@ void note_copied(int fd, int to) {
 }
 
 void end_for_good() {
+  if (self.is_vfork_child) return;  // it has other rights and watches, and its parent's memory
   is_for_good.store(true);
   let_all_go();
 }

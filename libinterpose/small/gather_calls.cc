@@ -622,14 +622,6 @@ bool mind_sharing(long number, long a, long b, long flags, long fd) {
 #endif
       stand_back();
       break;
-    case SYS_io_uring_setup:  // a thread of the kernel may write by itself
-    case SYS_inotify_init1:
-    case SYS_fanotify_init:
-#if defined(SYS_inotify_init)
-    case SYS_inotify_init:
-#endif
-      end_for_good();
-      break;
     case SYS_sendmsg:
     case SYS_sendmmsg:
     case SYS_io_submit:
@@ -654,6 +646,32 @@ bool mind_sharing(long number, long a, long b, long flags, long fd) {
   return false;
 }
 
+// Others may see each write from now on, or the thread that makes the call has rights of its own:
+// what one thread gathers is not another's to write out. Libc's functions are in unmetered.cc.
+bool ends_gathering(long number) {
+  switch (number) {
+    case SYS_io_uring_setup:  // a thread of the kernel may write by itself
+    case SYS_inotify_init1:
+    case SYS_fanotify_init:
+#if defined(SYS_inotify_init)
+    case SYS_inotify_init:
+#endif
+    case SYS_setuid:
+    case SYS_setreuid:
+    case SYS_setresuid:
+    case SYS_setfsuid:
+    case SYS_setgid:
+    case SYS_setregid:
+    case SYS_setresgid:
+    case SYS_setfsgid:
+    case SYS_setgroups:
+    case SYS_capset:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool brings_fds(long number) {
   return number == SYS_pidfd_getfd || number == SYS_recvmsg || number == SYS_recvmmsg;
 }
@@ -661,6 +679,7 @@ bool brings_fds(long number) {
 // Which file it is about is not looked at.
 long syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (is_about_files(number) && let_all_go()) return slow::syscall(number, a, b, c, d, e, f);
+  if (ends_gathering(number)) end_for_good();
   bool const is_start = mind_sharing(number, a, b, d, e);
   long const r = next::syscall(number, a, b, c, d, e, f);
   if (r >= 0 && brings_fds(number)) share_all();
@@ -725,25 +744,3 @@ extern "C" {
 __attribute__((visibility("hidden"))) void sluice_before_vfork() { sluice::gather::before_start(); }
 __attribute__((visibility("hidden"))) void sluice_after_vfork() { sluice::gather::after_start(); }
 }
-
-// What libc writes, or looks at, by itself. Nobody meters it, and few programs call it, so libc's
-// own is looked up each time.
-namespace sluice::gather {
-
-#define BEFORE_LIBC(symbol, parameters, arguments, first)                                      \
-  extern "C"                                                                                   \
-      __attribute__((visibility("default"))) void sluice_##symbol parameters __asm__(#symbol); \
-  void sluice_##symbol parameters {                                                            \
-    first;                                                                                     \
-    void* const found = loaded::find({#symbol, loaded::hash_of(#symbol), nullptr});            \
-    if (found != nullptr) reinterpret_cast<decltype(&sluice_##symbol)>(found) arguments;       \
-  }
-
-BEFORE_LIBC(backtrace_symbols_fd, (void* const* frames, int count, int fd), (frames, count, fd),
-            mind(on_fd(fd)))
-BEFORE_LIBC(_flushlbf, (), (), write_all_out())
-BEFORE_LIBC(updwtmp, (char const* path, void const* entry), (path, entry), write_all_out())
-BEFORE_LIBC(updwtmpx, (char const* path, void const* entry), (path, entry), write_all_out())
-#undef BEFORE_LIBC
-
-}  // namespace sluice::gather

@@ -151,12 +151,13 @@ class locked {
 struct file {
   std::uint64_t device = 0, inode = 0;
   bool is_regular = false;
+  bool has_privilege = false;  // a write takes it away, or does not: that depends on who makes it
 };
 
 inline file file_of(int fd) {
   sys::file_identity f;
   if (!sys::identify(fd, "", sys::at_empty_path, f)) return {};
-  return {f.device, f.inode, S_ISREG(f.mode)};
+  return {f.device, f.inode, S_ISREG(f.mode), (f.mode & (S_ISUID | S_ISGID)) != 0};
 }
 
 /// A file that the kernel knows by this name: no server is asked, and nothing is waited for. Before

@@ -56,6 +56,46 @@ os.close(f)' "$DIR/fuse/f" || fail "without rights: $?"
   umount "$DIR/fuse" && wait "$server"
 fi
 
+# What root gathered is written with the rights of root, and no write of others waits that would
+# take a privilege of the file away.
+if [ "$(id -u)" = 0 ]; then
+  cat >"$SCRATCH/dropping.py" <<'P'
+import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+for _ in range(4000): os.write(f, b"0123456789abcdef")
+if "mode" in sys.argv: os.chmod(sys.argv[1], 0o4755)
+for _ in range(50): os.write(f, b"0123456789abcdef")
+os.setresuid(65011, 65011, 0)
+if "more" in sys.argv:
+    for _ in range(100): os.write(f, b"0123456789abcdef")
+os.close(f)
+os.setresuid(0, 0, 0)
+print(oct(os.stat(sys.argv[1]).st_mode), os.stat(sys.argv[1]).st_size)
+P
+  for how in mode 'mode more' more; do
+    # shellcheck disable=SC2086
+    python3 "$SCRATCH/dropping.py" "$DIR/dropped" $how >"$SCRATCH/bare" || fail "bare, $how"
+    rm "$DIR/dropped"
+    # shellcheck disable=SC2086
+    gathering python3 "$SCRATCH/dropping.py" "$DIR/dropped" $how >"$SCRATCH/out" ||
+      fail "rights are dropped, $how: $?"
+    cmp "$SCRATCH/bare" "$SCRATCH/out" || fail "$how: $(cat "$SCRATCH/out")"
+    [ "$(gathered writes)" -gt 3000 ] || fail "$how: $(gathered writes) writes are gathered"
+    rm "$DIR/dropped"
+  done
+fi
+if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
+  need mkfs.ext4 setpriv
+  truncate -s 16M "$SCRATCH/kept.img" && mkfs.ext4 -q -m 20 "$SCRATCH/kept.img" &&
+    mkdir "$DIR/kept" && mount -o loop "$SCRATCH/kept.img" "$DIR/kept" || fail 'a small ext4'
+  # By a user, whom the room that is kept for root is not for.
+  setpriv --reuid 65011 --clear-groups dd bs=4k 2>/dev/null </dev/zero 1<>"$DIR/kept/filled"
+  gathering python3 "$SCRATCH/dropping.py" "$DIR/kept/f" >"$SCRATCH/out" ||
+    fail "room that is kept for root: $? $(cat "$SCRATCH/out")"
+  [ "$(wc -c <"$DIR/kept/f")" = 64800 ] || fail "kept: $(wc -c <"$DIR/kept/f") bytes of 64800"
+  umount "$DIR/kept" || fail 'it is still in use'
+fi
+
 # What a program does between its writes is what it does bare.
 for seed in ${SEEDS:-1 2 3 4 5 6}; do
   "$PROGRAMS/random_small" "$DIR" "$seed" "${STEPS:-300}" >"$SCRATCH/bare" 2>"$SCRATCH/err" ||
@@ -86,7 +126,7 @@ shared() {
   done
 }
 shared "$DIR" 'messages text streams reopened mapped watched cancelled ends starts turns looks
-  wide libc raw'
+  wide libc raw rights'
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   need mkfs.xfs
   truncate -s 320M "$SCRATCH/xfs.img"

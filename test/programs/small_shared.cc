@@ -4,8 +4,11 @@
 // nothing but mistakes.
 #include <error.h>
 #include <execinfo.h>
+#include <grp.h>
 #include <pthread.h>
 #include <stdio_ext.h>
+#include <sys/capability.h>
+#include <sys/fsuid.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -232,6 +235,48 @@ void watched() {
   tell("missed", missed);
 }
 
+// Who dies when the call is over has written all that came before it: the rights are others since.
+void rights() {
+  uid_t const user = getuid();
+  gid_t const group = getgid();
+  std::vector<gid_t> groups(1024);
+  groups.resize(static_cast<size_t>(getgroups(1024, groups.data())));
+  __user_cap_header_struct own = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct have[2];
+  CHECK(capget(&own, have) == 0);
+  std::map<std::string, std::function<long()>> const calls = {
+      {"setuid", [=] { return setuid(user); }},
+      {"seteuid", [=] { return seteuid(user); }},
+      {"setreuid", [=] { return setreuid(user, user); }},
+      {"setresuid", [=] { return setresuid(user, user, user); }},
+      {"setgid", [=] { return setgid(group); }},
+      {"setegid", [=] { return setegid(group); }},
+      {"setregid", [=] { return setregid(group, group); }},
+      {"setresgid", [=] { return setresgid(group, group, group); }},
+      {"setfsuid", [=] { return setfsuid(user); }},
+      {"setfsgid", [=] { return setfsgid(group); }},
+      {"setgroups", [&] { return setgroups(groups.size(), groups.data()); }},
+      {"initgroups", [=] { return initgroups("root", group); }},
+      {"capset", [&] { return capset(&own, have); }},
+      {"refused", [] { return setresuid(~0u - 1, 1, 1) + setgroups(~size_t{0}, nullptr); }},
+      {"raw", [=] { return syscall(SYS_setresuid, user, user, user); }}};
+  for (auto const& [name, call] : calls) {
+    std::string const file = path(name.c_str());
+    pid_t const child = fork();
+    if (child == 0) {
+      int const fd = open_new(file);
+      put(fd, name.c_str(), 1000);
+      errno = 0;
+      long const r = call();
+      if (r < 0) tell(name.c_str(), errno);
+      if (name != "refused") kill(getpid(), SIGKILL);
+      _exit(0);
+    }
+    CHECK(waitpid(child, nullptr, 0) == child);
+    tell(name.c_str(), static_cast<long>(contents(file).size()));
+  }
+}
+
 // A pending cancellation comes before the write.
 void cancelled() {
   int const fd = open_new(path("cancelled"));
@@ -376,7 +421,8 @@ int main(int argc, char** argv) {
       {"reopened", reopened},   {"mapped", mapped},     {"watched", watched},
       {"cancelled", cancelled}, {"looks", looks},       {"cloned", cloned},
       {"ends", ends},           {"starts", starts},     {"turns", turns},
-      {"wide", wide},           {"libc", by_libc},      {"raw", raw_mapping}};
+      {"wide", wide},           {"libc", by_libc},      {"raw", raw_mapping},
+      {"rights", rights}};
   CHECK(argc == 3 && all.count(argv[2]) == 1);
   dir = argv[1];
   tell("begin", argv[2]);
