@@ -71,6 +71,13 @@ void end_keeper() {
   if (is_over) head().keeper.compare_exchange_strong(pid, abi::keeper_died);
 }
 
+/// It does not work, and a process that has changed its rights cannot end it. It may go on one day.
+bool is_out_of_reach() {
+  std::uint32_t const pid = head().keeper.load();
+  return pid != 0 && (pid & abi::keeper_died) == 0 && !abi::is_kept(head(), coarse_tick()) &&
+         sys::call(SYS_kill, static_cast<long>(pid), 0) == -EPERM;
+}
+
 /// False: nobody is going to do it. The caller may hold the lock of a slot; signals are blocked
 /// then.
 template <class Done>
@@ -81,7 +88,7 @@ bool await(core::ring& r, std::uint32_t house, Done const& is_done,
     std::uint32_t const seen = r.moves.load();
     if (is_done()) return true;
     std::int64_t const now = now_ns();
-    if (is_served(house))
+    if (is_served(house) && !is_out_of_reach())
       gone_ns = 0;
     else if (gone_ns == 0)
       gone_ns = now;
@@ -149,14 +156,20 @@ void await_unanswered(unsigned lease, std::uint64_t word) {
 }
 
 /// The file has all that was accepted, or an error says why not, and the keeper's descriptor is
-/// closed. The row is broken then, for its ring is to be looked at.
-void end_row(int fd, unsigned lease, std::uint64_t word, std::uint32_t house) {
+/// closed. The row is broken then, for its ring is to be looked at. False: only one that is out of
+/// reach can bring it there, and the file is his until he does.
+bool end_row(int fd, unsigned lease, std::uint64_t word, std::uint32_t house) {
   core::ring& r = ring_of(lease);
   lease_state const was = mark_ended(lease, word);
   if (was == lease_state::broken) count(abi::gather::breaks, 1);
-  if (was == lease_state::asked) return await_unanswered(lease, word);
+  if (was == lease_state::asked) await_unanswered(lease, word);
+  if (was == lease_state::asked) return true;
   auto const is_over = [&] { return state_now(lease, word) != lease_state::ended; };
-  while (!is_over() && !await(r, house, is_over)) do_their_work(fd, lease, word, house);
+  while (!is_over() && !await(r, house, is_over)) {
+    if (is_out_of_reach()) return false;
+    do_their_work(fd, lease, word, house);
+  }
+  return true;
 }
 
 /// What the keeper has written since it was last asked.
@@ -325,14 +338,16 @@ flushed flush_ring(slot& s, int fd, amount how, std::int64_t until_ns) {
     if (is_end) habit_of(fd).pause();
   }
   if (is_short) count(abi::gather::ended_asked, 1);
+  bool is_stuck = false;
   if (is_end) {
     core::shut(r);
-    end_row(fd, s.lease, s.lease_word, s.holder);
+    is_stuck = !end_row(fd, s.lease, s.lease_word, s.holder);
   }
   // A row that is not ours any more had nothing left for us.
   bool const is_ours = !is_end || state_now(s.lease, s.lease_word) == lease_state::broken;
-  flushed const f = is_ours ? collect(s, r) : flushed{true, s.entry, 0, {}};
+  flushed f = is_ours ? collect(s, r) : flushed{true, s.entry, 0, {}};
   if (!is_end) return f;
+  if (is_stuck) f.out.error = EIO;
   learn(lease_kind::write, s.calls);
   release(s, fd, f.out.error);
   free_row(s.lease, s.lease_word);

@@ -646,6 +646,66 @@ print(oct(os.stat(sys.argv[1]).st_mode))'
   python3 -c "$privileged" "$DIR/privileged" >"$SCRATCH/bare" || fail 'privileged, bare'
   writing "$DIR" python3 -c "$privileged" "$DIR/privileged" >"$SCRATCH/out" || fail 'privileged'
   same privileged
+  late='import os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+for _ in range(5000): os.write(f, b"12345678")
+os.chmod(sys.argv[1], 0o4755)
+for _ in range(5000): os.write(f, b"12345678")
+os.seteuid(65011)
+for _ in range(20): os.write(f, b"12345678")
+os.close(f)
+os.seteuid(0)
+print(oct(os.stat(sys.argv[1]).st_mode), os.stat(sys.argv[1]).st_size)'
+  python3 -c "$late" "$DIR/late" >"$SCRATCH/bare" || fail 'a late bit, bare'
+  for round in 1 2 3; do
+    writing "$DIR" python3 -c "$late" "$DIR/late" >"$SCRATCH/out" || fail 'a late bit'
+    same 'a late bit'
+  done
+fi
+
+# Nobody works, and the program has other rights. While it could, it wrote all of it; where nobody
+# saw that it changed them, it cannot end who is stopped, and is told that its bytes are not there.
+cat >"$SCRATCH/dropping.py" <<'P'
+import ctypes, os, sys
+f = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+for _ in range(3000): os.write(f, b"12345678")
+print("begun", flush=True)
+sys.stdin.readline()
+for _ in range(30): os.write(f, b"12345678")
+if sys.argv[2] == "seen": os.setresuid(65011, 65011, 65011)
+else: ctypes.CDLL("libc.so.6").setresuid(65011, 65011, 65011)
+try:
+    os.fsync(f)
+    print(os.fstat(f).st_size, flush=True)
+except OSError as e:
+    print(e.strerror, flush=True)
+P
+drops() { # HOW TOLD
+  JOB=drops-$1
+  : >"$SCRATCH/turns"
+  exec 8<>"$SCRATCH/turn"
+  writing "$DIR" python3 -u "$SCRATCH/dropping.py" "$DIR/dropped" "$1" <"$SCRATCH/turn" \
+    >"$SCRATCH/turns" 8>&- &
+  job=$!
+  until_true grep -q begun "$SCRATCH/turns" || fail 'it does not begin'
+  until_true waits || fail 'nothing waits'
+  until_true two_serve || fail "$(keepers | wc -l) keepers"
+  house=$(keepers)
+  # shellcheck disable=SC2086
+  kill -STOP $house
+  echo >&8
+  until_true grep -qv begun "$SCRATCH/turns" || fail "rights that are gone, $1: it hangs"
+  [ "$(told)" = "$2" ] || fail "rights that are gone, $1: $(told)"
+  # shellcheck disable=SC2086
+  kill -CONT $house 2>/dev/null
+  exec 8>&-
+  wait "$job"
+  [ "$(wc -c <"$DIR/dropped")" = 24240 ] || fail "dropped, $1: $(wc -c <"$DIR/dropped") bytes"
+  unset JOB
+}
+if [ "$(id -u)" = 0 ]; then
+  drops seen 24240
+  drops unseen 'Input/output error'
 fi
 
 # Files of others cannot be leased; programs that know nothing of it.
