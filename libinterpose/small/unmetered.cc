@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that nobody meters, and before which what waits must be written out: those that change the
-// rights of the process, and what libc writes by itself. Few programs make
+// rights of the process, and what libc writes, or gives away, by itself. Few programs make
 // them, so libc's own is looked up each time. They may be made in signal handlers as libc's may.
 #include <errno.h>
 
@@ -27,6 +27,18 @@ class standing_back {
 int refused() {
   errno = ENOSYS;
   return -1;
+}
+
+// Libc has put other files there, or a child of its own has: nothing is known of these numbers.
+template <class Call>
+int over_standard(int fd, Call const& call) {
+  standing_back const quiet;
+  note_closed(0, 2);
+  if (fd > 2) note_closed(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
+  int const r = call();
+  if (r != 0 || !may_touch_table()) return r;
+  for (int n : {0, 1, 2, fd}) set_fd(n, entry_unknown);
+  return r;
 }
 
 }  // namespace
@@ -72,6 +84,24 @@ NEW_RIGHTS(initgroups, (char const* user, unsigned group), (user, group))
 AROUND_LIBC(setfsuid, (unsigned to), (to), end_for_good())
 AROUND_LIBC(setfsgid, (unsigned to), (to), end_for_good())
 AROUND_LIBC(capset, (void* header, void const* to), (header, to), end_for_good())
+
+// --- standard descriptors: libc's own dup2 and close are not seen
+EXPORTED(login_tty, int, (int fd)) {
+  return over_standard(fd, [=] {
+    auto* const found = FOUND(login_tty);
+    return found != nullptr ? found(fd) : refused();
+  });
+}
+
+// What other threads of the parent write until it ends is not held.
+EXPORTED(daemon, int, (int stays, int keeps)) {
+  int const r = over_standard(0, [=] {
+    auto* const found = FOUND(daemon);
+    return found != nullptr ? found(stays, keeps) : refused();
+  });
+  if (r == 0) forget_cwd();
+  return r;
+}
 
 // --- what libc writes by itself
 BEFORE_LIBC(backtrace_symbols_fd, (void* const* frames, int count, int fd), (frames, count, fd),

@@ -6,6 +6,7 @@
 #include <execinfo.h>
 #include <grp.h>
 #include <pthread.h>
+#include <pty.h>
 #include <stdio_ext.h>
 #include <sys/capability.h>
 #include <sys/fsuid.h>
@@ -95,6 +96,7 @@ void text_waiting() {
 
 // What few programs call: wide characters, and what libc writes by itself.
 extern "C" int __wprintf_chk(int flag, wchar_t const* format, ...);
+extern "C" int login_tty(int terminal);  // <utmp.h> includes <paths.h>, which we have, too
 extern "C" void _flushlbf();
 extern "C" void updwtmp(char const* path, void const* entry);
 
@@ -277,6 +279,32 @@ void rights() {
   }
 }
 
+// libc puts a terminal, or nothing, over the standard descriptors.
+void over_standard() {
+  for (char const* how : {"login_tty", "daemon"}) {
+    std::string const name = path(how);
+    pid_t const child = fork();
+    if (child == 0) {
+      alarm(60);
+      int terminal, end;
+      CHECK(openpty(&terminal, &end, nullptr, nullptr, nullptr) == 0);
+      CHECK(dup2(open_new(name), 1) == 1);
+      put(1, "a", 1000);
+      CHECK((how[0] == 'l' ? login_tty(end) : daemon(1, 0)) == 0);
+      CHECK(write(1, "told", 4) == 4);
+      char got[16];
+      if (how[0] == 'l') CHECK(read(terminal, got, sizeof got) == 4);
+      CHECK(dup2(open_new(name + "2"), 1) == 1);
+      put(1, "b", 1000);
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    tell(how, static_cast<long>(contents(name).size()));
+    if (how[0] == 'l') tell(how, static_cast<long>(contents(name + "2").size()));
+  }
+}
+
 // A pending cancellation comes before the write.
 void cancelled() {
   int const fd = open_new(path("cancelled"));
@@ -417,12 +445,12 @@ void looks() {
 
 int main(int argc, char** argv) {
   std::map<std::string, std::function<void()>> const all = {
-      {"messages", messages},   {"text", text_waiting}, {"streams", streams},
-      {"reopened", reopened},   {"mapped", mapped},     {"watched", watched},
-      {"cancelled", cancelled}, {"looks", looks},       {"cloned", cloned},
-      {"ends", ends},           {"starts", starts},     {"turns", turns},
-      {"wide", wide},           {"libc", by_libc},      {"raw", raw_mapping},
-      {"rights", rights}};
+      {"messages", messages},   {"text", text_waiting},     {"streams", streams},
+      {"reopened", reopened},   {"mapped", mapped},         {"watched", watched},
+      {"cancelled", cancelled}, {"looks", looks},           {"cloned", cloned},
+      {"ends", ends},           {"starts", starts},         {"turns", turns},
+      {"wide", wide},           {"libc", by_libc},          {"raw", raw_mapping},
+      {"rights", rights},       {"standard", over_standard}};
   CHECK(argc == 3 && all.count(argv[2]) == 1);
   dir = argv[1];
   tell("begin", argv[2]);
