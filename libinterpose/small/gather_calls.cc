@@ -280,6 +280,7 @@ int dup3(int fd, int to, int flags) {
 
 int fcntl(int fd, int command, long arg) {
   bool const only_asks = command == F_GETFL || command == F_GETFD || command == F_SETFD;
+  if (command == F_NOTIFY) end_for_good();  // of a directory
   if (command == F_SETLEASE || (!only_asks && has_write_lease(fd))) before_own_lease(fd);
   if (!only_asks && mind(on_fd(fd))) return slow::fcntl(fd, command, arg);
   int const r = next::fcntl(fd, command, arg);
@@ -403,7 +404,8 @@ int prlimit(int process, int what, void const* limit, void* old) {
   return next::prlimit(process, what, limit, old);
 }
 
-// A process may watch its own files, too.
+// A process may watch its own files, too. What it does with a watch that it was given is in
+// unmetered.cc.
 int inotify_init() {
   end_for_good();
   return next::inotify_init();
@@ -648,11 +650,13 @@ bool mind_sharing(long number, long a, long b, long flags, long fd) {
 
 // Others may see each write from now on, or the thread that makes the call has rights of its own:
 // what one thread gathers is not another's to write out. Libc's functions are in unmetered.cc.
-bool ends_gathering(long number) {
+bool ends_gathering(long number, long b) {
   switch (number) {
     case SYS_io_uring_setup:  // a thread of the kernel may write by itself
     case SYS_inotify_init1:
+    case SYS_inotify_add_watch:
     case SYS_fanotify_init:
+    case SYS_fanotify_mark:
 #if defined(SYS_inotify_init)
     case SYS_inotify_init:
 #endif
@@ -667,6 +671,8 @@ bool ends_gathering(long number) {
     case SYS_setgroups:
     case SYS_capset:
       return true;
+    case SYS_fcntl:
+      return b == F_NOTIFY;
     default:
       return false;
   }
@@ -679,7 +685,7 @@ bool brings_fds(long number) {
 // Which file it is about is not looked at.
 long syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (is_about_files(number) && let_all_go()) return slow::syscall(number, a, b, c, d, e, f);
-  if (ends_gathering(number)) end_for_good();
+  if (ends_gathering(number, b)) end_for_good();
   bool const is_start = mind_sharing(number, a, b, d, e);
   long const r = next::syscall(number, a, b, c, d, e, f);
   if (r >= 0 && brings_fds(number)) share_all();

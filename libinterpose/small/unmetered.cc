@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that nobody meters, and before which what waits must be written out: those that change the
-// rights of the process, and what libc writes, or gives away, by itself. Few programs make
+// rights of the process, watches, and what libc writes, or gives away, by itself. Few programs make
 // them, so libc's own is looked up each time. They may be made in signal handlers as libc's may.
 #include <errno.h>
 
@@ -84,6 +84,13 @@ NEW_RIGHTS(initgroups, (char const* user, unsigned group), (user, group))
 AROUND_LIBC(setfsuid, (unsigned to), (to), end_for_good())
 AROUND_LIBC(setfsgid, (unsigned to), (to), end_for_good())
 AROUND_LIBC(capset, (void* header, void const* to), (header, to), end_for_good())
+
+// --- a watch that the process was given, or began before this image
+AROUND_LIBC(inotify_add_watch, (int fd, char const* path, unsigned events), (fd, path, events),
+            end_for_good())
+AROUND_LIBC(fanotify_mark,
+            (int fd, unsigned flags, std::uint64_t events, int dir, char const* path),
+            (fd, flags, events, dir, path), end_for_good())
 
 // --- standard descriptors: libc's own dup2 and close are not seen
 EXPORTED(login_tty, int, (int fd)) {

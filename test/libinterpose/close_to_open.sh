@@ -126,7 +126,7 @@ shared() {
   done
 }
 shared "$DIR" 'messages text streams reopened mapped watched cancelled ends starts turns looks
-  wide libc raw rights standard'
+  wide libc raw late notified rights standard'
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   need mkfs.xfs
   truncate -s 320M "$SCRATCH/xfs.img"

@@ -237,6 +237,52 @@ void watched() {
   tell("missed", missed);
 }
 
+// What the process was given watches as well: an inotify by the program that it was before.
+void watched_late() {
+  CHECK(dup2(inotify_init1(IN_NONBLOCK), 90) == 90);
+  execl("/proc/self/exe", "small_shared", dir.c_str(), "given", nullptr);
+}
+
+void given_watch() {
+  constexpr int events = 90;
+  for (bool const is_raw : {false, true}) {
+    std::string const name = path(is_raw ? "raw" : "given");
+    pid_t const child = fork();
+    if (child == 0) {
+      int const fd = open_new(name);
+      put(fd, "before");
+      long const watch = is_raw ? syscall(SYS_inotify_add_watch, events, name.c_str(), IN_MODIFY)
+                                : inotify_add_watch(events, name.c_str(), IN_MODIFY);
+      CHECK(watch >= 0);
+      char event[512];
+      long missed = 0;
+      for (int i = 0; i < 100; ++i) {
+        put(fd, "w", 1);
+        missed += read(events, event, sizeof event) <= 0;
+      }
+      tell("missed", missed);
+      _exit(0);
+    }
+    CHECK(waitpid(child, nullptr, 0) == child);
+  }
+}
+
+// Of a directory; a signal tells of each write.
+void notified() {
+  static std::atomic<int> told{0};
+  signal(SIGIO, [](int) { told.fetch_add(1); });
+  int const fd = open_new(path("notified")), in = open(dir.c_str(), O_RDONLY | O_DIRECTORY);
+  put(fd, "before");
+  CHECK(fcntl(in, F_NOTIFY, DN_MODIFY | DN_MULTISHOT) == 0);
+  int missed = 0;
+  for (int i = 0; i < 100; ++i) {
+    int const before = told.load();
+    put(fd, "w", 1);
+    missed += told.load() == before;
+  }
+  tell("missed", missed);
+}
+
 // Who dies when the call is over has written all that came before it: the rights are others since.
 void rights() {
   uid_t const user = getuid();
@@ -450,6 +496,7 @@ int main(int argc, char** argv) {
       {"cancelled", cancelled}, {"looks", looks},           {"cloned", cloned},
       {"ends", ends},           {"starts", starts},         {"turns", turns},
       {"wide", wide},           {"libc", by_libc},          {"raw", raw_mapping},
+      {"late", watched_late},   {"given", given_watch},     {"notified", notified},
       {"rights", rights},       {"standard", over_standard}};
   CHECK(argc == 3 && all.count(argv[2]) == 1);
   dir = argv[1];
