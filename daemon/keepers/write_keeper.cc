@@ -394,7 +394,8 @@ class worker {
     kept_file& k = book_.of[i];
     core::shut(ring_of(i));
     if (ring_of(i).error.load() == 0) write_out(i);
-    give_back(k);
+    // A lock of a dead one ends with its last descriptor, so the lease does not end before.
+    if (!has_ended(k.process)) give_back(k);
     drop(k);
     settle(i, word, s);
   }

@@ -9,6 +9,7 @@
 #include <pty.h>
 #include <stdio_ext.h>
 #include <sys/capability.h>
+#include <sys/file.h>
 #include <sys/fsuid.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
@@ -351,6 +352,33 @@ void over_standard() {
   }
 }
 
+// The locks of one that is dead are free for whoever opens the file.
+void dead_locks() {
+  std::string const name = path("locked");
+  int taken = 0;
+  for (int round = 0; round < 200; ++round) {
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t const child = fork();
+    if (child == 0) {
+      int const fd = open_new(name);
+      CHECK(flock(fd, LOCK_EX) == 0);
+      put(fd, "a", 1000);
+      CHECK(write(ends[1], "x", 1) == 1);
+      for (;;) put(fd, "b", 1);
+    }
+    char told;
+    CHECK(read(ends[0], &told, 1) == 1);
+    close(ends[0]), close(ends[1]);
+    kill(child, SIGKILL);
+    CHECK(waitpid(child, nullptr, 0) == child);
+    int const fd = open(name.c_str(), O_RDONLY);
+    taken += flock(fd, LOCK_EX | LOCK_NB) != 0;
+    close(fd);
+  }
+  tell("taken", taken);
+}
+
 // A pending cancellation comes before the write.
 void cancelled() {
   int const fd = open_new(path("cancelled"));
@@ -491,13 +519,17 @@ void looks() {
 
 int main(int argc, char** argv) {
   std::map<std::string, std::function<void()>> const all = {
-      {"messages", messages},   {"text", text_waiting},     {"streams", streams},
-      {"reopened", reopened},   {"mapped", mapped},         {"watched", watched},
-      {"cancelled", cancelled}, {"looks", looks},           {"cloned", cloned},
-      {"ends", ends},           {"starts", starts},         {"turns", turns},
-      {"wide", wide},           {"libc", by_libc},          {"raw", raw_mapping},
-      {"late", watched_late},   {"given", given_watch},     {"notified", notified},
-      {"rights", rights},       {"standard", over_standard}};
+      {"messages", messages},   {"text", text_waiting},
+      {"streams", streams},     {"reopened", reopened},
+      {"mapped", mapped},       {"watched", watched},
+      {"cancelled", cancelled}, {"looks", looks},
+      {"cloned", cloned},       {"ends", ends},
+      {"starts", starts},       {"turns", turns},
+      {"wide", wide},           {"libc", by_libc},
+      {"raw", raw_mapping},     {"late", watched_late},
+      {"given", given_watch},   {"notified", notified},
+      {"rights", rights},       {"standard", over_standard},
+      {"locks", dead_locks}};
   CHECK(argc == 3 && all.count(argv[2]) == 1);
   dir = argv[1];
   tell("begin", argv[2]);

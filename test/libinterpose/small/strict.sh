@@ -708,6 +708,12 @@ if [ "$(id -u)" = 0 ]; then
   drops unseen 'Input/output error'
 fi
 
+# The locks of one that was killed end with it.
+mkdir "$DIR/shared"
+writing "$DIR" "$PROGRAMS/small_shared" "$DIR/shared" locks >"$SCRATCH/out" || fail "locks: $?"
+grep -q 'taken: 0' "$SCRATCH/out" || fail "locks of the dead: $(cat "$SCRATCH/out")"
+[ "$(gathered writes)" -gt 10000 ] || fail "with locks $(gathered writes) writes waited"
+
 # Files of others cannot be leased; programs that know nothing of it.
 work() {
   dd if="$DIR/to" of="$DIR/copy" bs=7 status=none && cksum <"$DIR/copy" || exit 1
