@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/most_supplies.h"
 #include "core/units.h"
 #include "policy/algorithm.h"
 #include "policy/auto_read.h"
@@ -63,6 +64,7 @@ class reader : reading {
     if (node const* n = root.find("control")) out_.control = read_control(*this, *n, class_names());
     if (node const* n = root.find("access")) out_.access = read_access(*this, *n, class_names());
     if (node const* n = root.find("algorithm")) read_algorithm(*n);
+    check_supplies(root);
     check_reservations(out_);
     return std::move(out_);
   }
@@ -102,6 +104,7 @@ class reader : reading {
   void read_match(channel_spec& c, node const& n, std::string const& path) const;
   std::uint32_t read_user(node const& n, std::string const& path) const;
   void read_algorithm(node const& n);
+  void check_supplies(node const& root) const;
 
   site out_;
 };
@@ -375,6 +378,17 @@ void reader::read_algorithm(node const& n) {
   member const named{string(n, "algorithm"), n.at, {}};
   check_name(named, "algorithm", "", known);
   out_.algorithm = named.key;
+}
+
+/// More would be refused by the wire, and cut off every node.
+void reader::check_supplies(node const& root) const {
+  std::size_t const count = supplies(out_).size();
+  if (count <= most_supplies) return;
+  node const* const targets = root.find("targets");
+  fail(targets == nullptr ? root.at : targets->at,
+       fmt::format("targets: {} capacities in {} targets, at most {}: daemons tell each other no "
+                   "more; leave out capacities, or make one target of several directories",
+                   count, out_.targets.size(), most_supplies));
 }
 
 }  // namespace

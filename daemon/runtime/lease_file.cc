@@ -29,9 +29,9 @@ struct record {
   struct row {
     std::uint64_t key, incarnation, counter, value;
     std::int64_t until;
-  } row[lease_file::most_supplies];
+  } row[most_supplies];
 };
-static_assert(sizeof(record) == 104 + 40 * lease_file::most_supplies);
+static_assert(sizeof(record) == 104 + 40 * most_supplies);
 
 std::uint64_t checksum_of(record const& r) {
   auto const* const bytes = reinterpret_cast<unsigned char const*>(&r);
@@ -44,7 +44,7 @@ std::uint64_t checksum_of(record const& r) {
 bool read_half(int fd, unsigned half, record& r) {
   ssize_t const got = pread(fd, &r, sizeof r, static_cast<off_t>(half * sizeof r));
   return got == static_cast<ssize_t>(sizeof r) && r.magic == magic &&
-         r.checksum == checksum_of(r) && r.count <= lease_file::most_supplies;
+         r.checksum == checksum_of(r) && r.count <= most_supplies;
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ bool read_half(int fd, unsigned half, record& r) {
 kept_lease kept_of(lease::child_memory const& m, std::span<std::uint32_t const> keys) {
   kept_lease kept{m.parent, m.obeyed, m.parent_incarnation, m.lend_until, {}};
   for (std::size_t i = 0; i < m.supply.size() && i < keys.size(); ++i)
-    kept.supply.push_back({keys[i], m.supply[i]});
+    if (keys[i] != no_key) kept.supply.push_back({keys[i], m.supply[i]});
   return kept;
 }
 

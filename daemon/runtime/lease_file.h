@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/most_supplies.h"
 #include "lease/child.h"
 
 namespace sluice::runtime {
@@ -28,14 +29,14 @@ struct kept_lease {
   std::vector<entry> supply;
 };
 
+inline constexpr std::uint32_t no_key = 0;  // of a supply that the policy does not name
+
 /// To keep, and kept; `keys` by index. A supply that the policy does not name is left out.
 kept_lease kept_of(lease::child_memory const& m, std::span<std::uint32_t const> keys);
 lease::child_memory memory_of(kept_lease const& kept, std::span<std::uint32_t const> keys);
 
 class lease_file {
  public:
-  static constexpr unsigned most_supplies = 240;
-
   /// Opens or makes it. Throws when it cannot be made.
   explicit lease_file(std::string const& path);
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/most_supplies.h"
 #include "wire/message.h"
 
 namespace sluice::wire::layout {
@@ -25,7 +26,6 @@ using i64 = std::int64_t;
 inline constexpr u32 magic_word = 0x43554c53;  // "SLUC"
 inline constexpr unsigned header_bytes = 48;
 inline constexpr unsigned block_bytes = 8;  // kind u16, bytes of an entry u16, count u32
-inline constexpr unsigned most_supplies = 256;
 
 struct header {
   u32 magic = magic_word;

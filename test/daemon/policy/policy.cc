@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/most_supplies.h"
 #include "lib/policy_refusal.h"
 
 using namespace sluice;
@@ -176,4 +177,20 @@ TEST_CASE("policy: names that command a terminal are refused, and endless ones")
   CHECK_THAT(refusal(target("")), Catch::Contains("is no name of a target"));
   for (auto const& text : {target("données"), qos("größe"), channel("日誌 1")})
     CHECK_NOTHROW(policy::parse_policy(text, "p"));
+}
+
+TEST_CASE("a policy has no more supplies than daemons tell each other", "[policy]") {
+  auto const of = [](unsigned targets) {
+    std::string text = "{\n\"targets\": {";
+    for (unsigned i = 0; i < targets; ++i)
+      text += std::string(i == 0 ? "" : ", ") + "\"t" + std::to_string(i) + "\": {\"path\": \"/t" +
+              std::to_string(i) + R"(", "capacity": {"data": "1MB/s", "metadata": "9/s"}})";
+    return text + "}}";
+  };
+  unsigned const most = sluice::most_supplies / 2;
+  CHECK(refusal(of(most)) == "accepted");
+  CHECK_THAT(refusal(of(most + 1)),
+             Catch::Contains("p:2:") &&
+                 Catch::Contains("targets: 242 capacities in 121 targets, at most 240") &&
+                 Catch::Contains("leave out capacities"));
 }

@@ -76,7 +76,7 @@ bytes with_entries(bytes const& b, std::size_t begin, unsigned wanted, std::byte
 TEST_CASE("codec: the largest report of a node fits, with any number of supplies",
           "[wire][codec]") {
   wire::report r;
-  for (std::uint32_t supplies = 1; supplies <= wire::layout::most_supplies; ++supplies) {
+  for (std::uint32_t supplies = 1; supplies <= most_supplies; ++supplies) {
     r.supplies.push_back(supplies);
     r.lease.supply.emplace_back();
     r.speeds.push_back({supplies - 1, {1, 1, 0, 1}});
