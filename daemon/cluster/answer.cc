@@ -73,14 +73,28 @@ rate arbiter::stream_value(child const& c, stream const& s, rate value) const {
 /// A split over no job at all is not the same as no split. An entry with this job says so.
 constexpr core::job_id no_job = 0;
 
+/// Of the supplies that the policy no longer names, those that the child named itself.
+void arbiter::list_supplies(child const& c) {
+  listed_.begin(roster_.width());
+  for (std::uint32_t s = 0; s < roster_.width(); ++s)
+    if (policy().supplies[s].capacity != 0) listed_.add(s);
+  for (std::uint32_t s : c.supply)
+    if (s != no_supply) listed_.add(s);
+}
+
 /// True when a limit kept a stream clearly below what it should have.
 bool arbiter::write_streams(child& c, wire::grant& g) {
   bool clipped = false;
   for (stream& s : c.streams) {
+    std::uint32_t const place = listed_.place(s.supply);
+    if (place == wire::supply_list::left_out) {  // who is not named gets nothing
+      roster_.sent(s, 0);
+      continue;
+    }
     rate const v = stream_value(c, s, g.lease.supply[s.supply].value);
     clipped |= v + worth_telling(s.wanted) < s.wanted;
     roster_.sent(s, v);
-    g.streams.push_back({s.key, s.supply, v, roster_.at(s.job, s.supply).is_bound});
+    g.streams.push_back({s.key, place, v, roster_.at(s.job, s.supply).is_bound});
   }
   if (g.streams.empty() && !g.supplies.empty()) g.streams.push_back({no_job, 0, 0, false});
   return clipped;
@@ -109,7 +123,8 @@ bool arbiter::answer(std::uint32_t number, time_ns now, outbox& out) {
   g.streams.clear();
   g.sequence = ++c.sequence;
   if (!g.lease.supply.empty()) {
-    g.supplies = keys_;
+    list_supplies(c);
+    g.supplies = listed_.pick(keys_);
     // Just restarted: we do not know what jobs hold elsewhere, so the split stays as it was.
     if (!parent_.is_quiet(now)) {
       write_streams(c, g);
@@ -117,6 +132,7 @@ bool arbiter::answer(std::uint32_t number, time_ns now, outbox& out) {
     }
     roster_.sent(c, now, now + set_.time.ledger_ns());
     mark_hungry(number, now);
+    g.lease.supply = listed_.pick(g.lease.supply);
   }
   return out.send(number, grant_);
 }

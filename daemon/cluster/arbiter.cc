@@ -32,11 +32,34 @@ arbiter::arbiter(settings const& s, policy_table p, std::uint64_t incarnation, t
       next_cycle_(start),
       start_(start) {
   roster_.forgot_until = forgot_until();
-  set_policy(std::move(p));
+  set_policy(std::move(p), start);
 }
 
-void arbiter::set_policy(policy_table p) {
-  align(p, roster_.policy());
+/// Rows of supplies that the policy no longer names, and on which nothing is counted any more.
+std::vector<std::uint32_t> arbiter::unused(time_ns now) const {
+  std::vector<bool> const used = roster_.used();
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t s = 0; s < roster_.width(); ++s)
+    if (policy().supplies[s].capacity == 0 && !used[s] && parent_.is_unused(s, now))
+      out.push_back(s);
+  return out;
+}
+
+std::size_t arbiter::rows_with(policy_table p, time_ns now) const {
+  align(p, policy(), unused(now));
+  return p.supplies.size();
+}
+
+void arbiter::set_policy(policy_table p, time_ns now) {
+  renewed_ = align(p, policy(), unused(now));
+  for (std::uint32_t s : renewed_) {
+    parent_.renew(s);
+    steers_[s] = {};
+    drifts_[s] = {};
+    speeds_[s] = {};
+    overbooked_[s] = false;
+    if (s < allotment_.supplies.size()) allotment_.supplies[s] = {};
+  }
   std::vector<lease::supply_terms> supply_terms;
   keys_.clear();
   for (supply_row const& s : p.supplies) {
@@ -49,7 +72,7 @@ void arbiter::set_policy(policy_table p) {
     policies::algorithm const* found = policies::find_algorithm(p.algorithm);
     algorithm_ = (found ? found : policies::find_algorithm("maxmin"))->make();
   }
-  roster_.set_policy(std::move(p));
+  roster_.set_policy(std::move(p), renewed_);
   capacity_.assign(roster_.width(), 0);
   wanted_.assign(roster_.width(), 0);
   overbooked_.resize(roster_.width(), false);

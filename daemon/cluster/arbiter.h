@@ -22,6 +22,7 @@
 #include "policies/drift.h"
 #include "policies/steer.h"
 #include "wire/message.h"
+#include "wire/supply_list.h"
 
 namespace sluice::cluster {
 
@@ -67,7 +68,12 @@ class arbiter {
   /// When settle() next has work without a message.
   time_ns due() const;
 
-  void set_policy(policy_table p);
+  void set_policy(policy_table p, time_ns now);
+  /// Supplies by the last change of policy: these took the rows of others.
+  std::vector<std::uint32_t> const& renewed() const { return renewed_; }
+  /// How many rows there would be with this policy: more than its supplies while earlier ones are
+  /// still used.
+  std::size_t rows_with(policy_table p, time_ns now) const;
   void set_overrides(verbs::override_book const* o);
   void set_timers(lease::timers const& t);  // a relay hears them from its parent
   void set_spacing(std::int64_t ns) { set_.spacing_ns = ns; }
@@ -115,6 +121,8 @@ class arbiter {
   void answer_all(time_ns now, outbox& out);
   void hand_on(time_ns now, outbox& out);
   bool answer(std::uint32_t c, time_ns now, outbox& out);
+  std::vector<std::uint32_t> unused(time_ns now) const;
+  void list_supplies(child const& c);
   bool write_streams(child& c, wire::grant& g);
   void mark_hungry(std::uint32_t c, time_ns now);
   rate stream_value(child const& c, stream const& s, rate value) const;
@@ -158,7 +166,9 @@ class arbiter {
   std::vector<rate> wanted_;
   std::vector<bool> overbooked_;
   std::vector<notice> notices_;
-  std::vector<std::uint32_t> keys_;  // of all supplies, as grants list them
+  std::vector<std::uint32_t> keys_;  // of all supplies
+  std::vector<std::uint32_t> renewed_;
+  wire::supply_list listed_;  // scratch of answer(): as the grant lists them
   lease::report mapped_;
   time_ns start_;
   wire::message grant_ = wire::grant{};  // reused, so that its arrays stay

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/most_supplies.h"
 #include "core/durations.h"
 #include "policy/policy.h"
 #include "policy/supply.h"
@@ -42,6 +43,18 @@ std::unique_ptr<arbiter> make_arbiter(runtime::config const& c, policy_keeper co
   set.time = timers_for(c, policy.site());
   return std::make_unique<arbiter>(set, policy_table_of(policy.site(), policy.text()), incarnation,
                                    boot_ns());
+}
+
+/// Each policy leaves its supplies behind until their leases have ended: a script that applies
+/// without pause must not fill the memory.
+void check_room(arbiter const& a, policy_table next, time_ns now) {
+  constexpr std::size_t most_rows = 4 * most_supplies;
+  std::size_t const rows = a.rows_with(std::move(next), now);
+  if (rows <= most_rows) return;
+  throw usage_error(
+      fmt::format("too many supplies of earlier policies are still in use: with these there would "
+                  "be {}, at most {}; apply it again when their leases or their jobs have ended",
+                  rows, most_rows));
 }
 
 }  // namespace
@@ -82,8 +95,16 @@ bool controller::send(std::uint32_t child, wire::message const& m) {
 // ---- policy and overrides
 
 void controller::use_policy(std::string const& text, runtime::policy_source const& source) {
-  policy_.use(policy::parse_policy(text, source.from), text, source);
-  arbiter_->set_policy(policy_table_of(policy_.site(), policy_.text()));
+  time_ns const now = boot_ns();
+  policy::site site = policy::parse_policy(text, source.from);
+  // A relay follows its parent, which has refused what is too much.
+  if (!parent_) check_room(*arbiter_, policy_table_of(site, text), now);
+  policy_.use(std::move(site), text, source);
+  if (parent_) parent_->serve(now);
+  auto const was = arbiter_->policy().supplies;
+  auto const classes = arbiter_->policy().classes;
+  arbiter_->set_policy(policy_table_of(policy_.site(), policy_.text()), now);
+  for (std::uint32_t s : arbiter_->renewed()) figures_.forget(was[s], classes);
   if (parent_) parent_->plan_changed();
   services_.log.info("policy in force", {{"hash", fmt::format("{:016x}", arbiter_->policy().hash)},
                                          {"supplies", arbiter_->policy().supplies.size()},

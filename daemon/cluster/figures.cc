@@ -97,6 +97,19 @@ void figures::publish(arbiter const& b, standing const& at, time_ns now) {
   m.publish(steady_ns(), why.empty(), why);
 }
 
+void figures::forget(supply_row const& supply, std::vector<class_row> const& classes) {
+  runtime::metric_table& m = services_.metrics;
+  std::string const target = supply.name.substr(supply.resource.size() + 1);
+  verbs::remove_supply(m, supply.resource, target, supply.unit);
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    std::string const& name = c == 0 ? "none" : classes[c].name;
+    m.remove(in_unit(metric::class_granted_operations_per_second, supply.unit),
+             {name, supply.resource, target});
+    m.remove(in_unit(metric::class_served_operations_total, supply.unit),
+             {name, supply.resource, target});
+  }
+}
+
 void figures::publish_supplies(arbiter const& b, double passed) {
   runtime::metric_table& m = services_.metrics;
   policy_table const& p = b.policy();

@@ -27,6 +27,9 @@ class figures {
 
   void tell(std::vector<notice> const& notices);
 
+  /// A supply of an earlier policy is forgotten: nothing is shown of it any more.
+  void forget(supply_row const& supply, std::vector<class_row> const& classes);
+
   /// What the arbiter does not know of itself.
   struct standing {
     std::int64_t settle_ns = 0;  // what the last allocation took

@@ -29,7 +29,8 @@ parent_link::parent_link(runtime::config const& config, runtime::services& servi
 
 std::vector<std::uint32_t> parent_link::supply_keys() const {
   std::vector<std::uint32_t> out;
-  for (supply_row const& s : below_.policy().supplies) out.push_back(s.key);
+  for (supply_row const& s : below_.policy().supplies)
+    out.push_back(s.capacity == 0 ? runtime::no_key : s.key);
   return out;
 }
 

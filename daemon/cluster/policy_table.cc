@@ -109,12 +109,21 @@ policy_table policy_table_of(policy::site const& site, std::string const& text) 
   return p;
 }
 
-void align(policy_table& next, policy_table const& now) {
+std::vector<std::uint32_t> align(policy_table& next, policy_table const& now,
+                                 std::span<std::uint32_t const> unused) {
   std::vector<supply_row> rows = now.supplies;
   std::vector<std::uint32_t> from(rows.size(), no_supply);  // place in `next` of each row
   for (supply_row& r : rows) r.capacity = 0, r.lease = {}, r.steered.reset(), r.measured.reset();
+  for (supply_row const& s : next.supplies)  // what comes back finds its own row
+    if (std::uint32_t const at = now.supply_of(s.key); at != no_supply) from[at] = 0;
+  std::vector<std::uint32_t> taken;
+  auto const is_free = [&](std::uint32_t row) { return from[row] == no_supply; };
   for (std::uint32_t i = 0; i < next.supplies.size(); ++i) {
     std::uint32_t at = now.supply_of(next.supplies[i].key);
+    while (at == no_supply && !unused.empty()) {
+      if (is_free(unused.front())) taken.push_back(at = unused.front());
+      unused = unused.subspan(1);
+    }
     if (at == no_supply) {
       at = static_cast<std::uint32_t>(rows.size());
       rows.emplace_back();
@@ -130,6 +139,7 @@ void align(policy_table& next, policy_table const& now) {
     c.by_supply = std::move(by_supply);
   }
   next.supplies = std::move(rows);
+  return taken;
 }
 
 }  // namespace sluice::cluster

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A policy as the controller computes with it: supplies and QoS classes as small dense rows of
-// numbers. Names are kept for people only. What stays true: a supply keeps its index as long as the
-// process lives (`align`), because ledgers of grants in force are kept by index.
+// numbers. Names are kept for people only. What stays true: a supply keeps its index while anything
+// is counted on it (`align`), because ledgers of grants in force are kept by index.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,9 @@ inline constexpr std::uint32_t no_supply = ~std::uint32_t{0};
 policy_table policy_table_of(policy::site const& site, std::string const& text);
 
 /// Gives the supplies of `next` the indices they have in `now`; those that are gone stay as rows
-/// without capacity.
-void align(policy_table& next, policy_table const& now);
+/// without capacity. One that is new takes the row of one that is gone, if it is in `unused`; the
+/// result says which rows were taken.
+std::vector<std::uint32_t> align(policy_table& next, policy_table const& now,
+                                 std::span<std::uint32_t const> unused = {});
 
 }  // namespace sluice::cluster

@@ -71,8 +71,20 @@ relay_side::relay_side(arbiter& below, std::uint64_t incarnation)
 }
 
 void relay_side::plan_changed() {
+  for (std::uint32_t s : below_.renewed()) up_.renew(s);
+}
+
+/// Of the supplies that the policy no longer names, those on which something is counted still.
+void relay_side::list_supplies(time_ns now) {
+  std::vector<supply_row> const& rows = below_.policy().supplies;
+  std::vector<bool> const used = below_.who().used();
+  listed_.begin(rows.size());
+  for (std::uint32_t s = 0; s < rows.size(); ++s)
+    if (rows[s].capacity != 0) listed_.add(s);
+  for (std::uint32_t s = 0; s < rows.size(); ++s)
+    if (used[s] || !up_.is_unused(s, now)) listed_.add(s);
   report_.supplies.clear();
-  for (supply_row const& s : below_.policy().supplies) report_.supplies.push_back(s.key);
+  for (std::uint32_t s : listed_.numbers()) report_.supplies.push_back(rows[s].key);
 }
 
 void relay_side::on_welcome(wire::welcome const& w) {
@@ -145,8 +157,9 @@ bool relay_side::wants_to_report(time_ns now, bool demand_turned) {
 wire::report const& relay_side::make_report(time_ns now) {
   unsigned const supplies = below_.who().width();
   lease::relay_lend(up_, below_.ledger(), supplies, now);
+  list_supplies(now);
   report_.lease = up_.make_report(parent_, now);
-  report_.lease.supply.resize(supplies);
+  report_.lease.supply = listed_.pick(report_.lease.supply);
   report_.policy_hash = below_.policy().hash;
   report_.early = at_once_;
   if (window_ != applied_ && below_.amounts_settled(now)) {
@@ -165,7 +178,8 @@ wire::report const& relay_side::make_report(time_ns now) {
   report_.speeds.clear();
   for (std::uint32_t s = 0; s < supplies; ++s) {
     policies::call_speeds const of = below_.take_speeds(s);
-    if (of.calls != 0) report_.speeds.push_back({s, of});
+    if (of.calls != 0 && listed_.place(s) != wire::supply_list::left_out)
+      report_.speeds.push_back({listed_.place(s), of});
   }
   return report_;
 }
@@ -189,7 +203,7 @@ std::vector<std::uint64_t> relay_side::owners() const {
     child const& one = r.children[c];
     for (stream const& s : one.streams) {
       std::uint32_t const slot = slots_[s.job * r.width() + s.supply];
-      if (!one.live || fewest[slot - 1] <= one.streams.size()) continue;
+      if (!one.live || slot == 0 || fewest[slot - 1] <= one.streams.size()) continue;
       fewest[slot - 1] = one.streams.size();
       out[slot - 1] = c;
     }
@@ -235,6 +249,7 @@ void relay_side::merge_streams(time_ns now) {
     if (!c.live) continue;
     for (std::size_t i = 0; i < c.streams.size(); ++i) {
       stream const& s = c.streams[i];
+      if (listed_.place(s.supply) == wire::supply_list::left_out) continue;
       std::uint32_t& slot = slots_[s.job * r.width() + s.supply];
       std::uint64_t const most_weight = r.at(s.job, s.supply).most_weight;
       bool const is_first = slot == 0;
@@ -245,7 +260,7 @@ void relay_side::merge_streams(time_ns now) {
         slot = static_cast<std::uint32_t>(report_.streams.size());
         wire::stream_report& first = report_.streams.back();
         first.job = s.key;
-        first.supply = s.supply;
+        first.supply = listed_.place(s.supply);
         first.class_key = s.class_key;
         first.nodes = 0;
       }

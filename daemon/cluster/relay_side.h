@@ -50,6 +50,7 @@ class relay_side {
   lease::child& up() { return up_; }
 
  private:
+  void list_supplies(time_ns now);
   void merge_streams(time_ns now);
   void cut_streams(time_ns now);
   std::vector<std::uint64_t> owners() const;
@@ -69,6 +70,7 @@ class relay_side {
   time_ns next_report_ = 0;
   lease::grant mapped_;
   wire::report report_;
+  wire::supply_list listed_;                 // as the report lists them
   std::vector<policies::leaf> only_;         // beside report_.streams: what the first node said
   std::vector<policies::demand_bins> sums_;  // of those that have one
   std::vector<std::uint32_t> sum_of_;        // beside report_.streams: place in sums_

@@ -82,7 +82,9 @@ policies::demand_bins histogram_of(child const& c, stream const& s) {
                          std::span(c.bins).subspan(s.bins, s.bin_count));
 }
 
-void roster::set_policy(policy_table p) {
+void roster::set_policy(policy_table p, std::span<std::uint32_t const> renewed) {
+  for (std::size_t j = 0; j < jobs.size(); ++j)
+    for (std::uint32_t s : renewed) flows[j * width_ + s] = {};
   auto const width = static_cast<std::uint32_t>(p.supplies.size());
   std::vector<flow> wider(jobs.size() * width);
   for (std::size_t j = 0; j < jobs.size(); ++j)
@@ -98,6 +100,15 @@ void roster::set_policy(policy_table p) {
     c.wanted.resize(width, 0);
   }
   relink();
+}
+
+std::vector<bool> roster::used() const {
+  std::vector<bool> out(width_, false);
+  for (child const& c : children) {
+    for (stream const& s : c.streams) out[s.supply] = true;
+    for (ghost const& g : c.ghosts) out[g.supply] = true;
+  }
+  return out;
 }
 
 void roster::set_overrides(verbs::override_book const* o) {

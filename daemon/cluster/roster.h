@@ -192,7 +192,10 @@ class roster {
  public:
   explicit roster(policy_table p) { set_policy(std::move(p)); }
 
-  void set_policy(policy_table p);
+  /// The rows `renewed` are other supplies than before; none of them may be used.
+  void set_policy(policy_table p, std::span<std::uint32_t const> renewed = {});
+  /// By supply: a stream or a ghost is of it.
+  std::vector<bool> used() const;
   policy_table const& policy() const { return policy_; }
 
   /// The row of a child. Grant messages to a new one are numbered from `first_sequence` on.

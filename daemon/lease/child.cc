@@ -13,6 +13,14 @@ namespace sluice::lease {
 child::child(timers const& t, std::uint64_t incarnation, rules const& obeys)
     : time_(t), incarnation_(incarnation), obeys_(obeys) {}
 
+bool child::is_unused(unsigned supply, time_ns now) const {
+  return held(supply, now) == 0 && !owes_acknowledgement(supply);
+}
+
+void child::renew(unsigned supply) {
+  if (supply < parts_.size()) parts_[supply] = {};
+}
+
 // What a former life lent, it lent for the M of its parent.
 void child::set_timers(timers const& t) {
   time_ = t;

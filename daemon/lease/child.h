@@ -45,6 +45,10 @@ class child {
 
   void set_timers(timers const& t);             // a parent announces its level and cycle
   void set_own(std::span<own const> supplies);  // by index; indices of supplies that stay must stay
+  /// Nothing is held of this supply, and no change of it waits to be acknowledged.
+  bool is_unused(unsigned supply, time_ns now) const;
+  /// The index is another supply's from now on: what was is forgotten. It must be unused.
+  void renew(unsigned supply);
   /// After a reboot of the machine, or without a memory: nothing is owned before M has passed.
   void booted(time_ns now);
   /// After a restart of the daemon only. What was lent counts as lent until now + M.

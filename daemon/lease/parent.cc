@@ -35,6 +35,23 @@ void parent::set_terms(std::span<supply_terms const> terms) {
   for (edge& e : edges_) e.supply.resize(totals_.size());
 }
 
+bool parent::is_unused(unsigned supply, time_ns now) const {
+  if (supply >= totals_.size()) return true;
+  total const& t = totals_[supply];
+  if (is_quiet(now) || (t.own != 0 && t.own_until > now)) return false;
+  return std::all_of(edges_.begin(), edges_.end(), [&](edge const& e) {
+    slot const& x = e.supply[supply];
+    return led_of(x, now) == 0 && left_of(x, now) == 0 && (x.lent == 0 || x.lend_end <= now);
+  });
+}
+
+void parent::renew(unsigned supply) {
+  if (supply >= totals_.size()) return;
+  totals_[supply] = total{};
+  for (edge& e : edges_) e.supply[supply] = slot{};
+  fresh_ = false;
+}
+
 void parent::set_own(unsigned supply, rate value, time_ns until) {
   if (supply >= totals_.size()) return;
   if (totals_[supply].own != value) totals_[supply].part.reset();

@@ -46,6 +46,12 @@ class parent {
   /// Terms of all supplies, by index. Indices of supplies that stay must stay.
   void set_terms(std::span<supply_terms const> terms);
 
+  /// Nothing of this supply is given, lent, or held by a life that is over: no message that is on
+  /// its way can tell of any either.
+  bool is_unused(unsigned supply, time_ns now) const;
+  /// The index is another supply's from now on: what was is forgotten. It must be unused.
+  void renew(unsigned supply);
+
   /// Relay: its own grant. `until`: end of the own lease; the children's leases nest in it.
   void set_own(unsigned supply, rate value, time_ns until);
   /// Relay: nothing is lent to anybody above, so what the children lend is given from.

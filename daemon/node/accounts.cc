@@ -2,6 +2,7 @@
 #include "node/accounts.h"
 
 #include "segment/sums.h"
+#include "verbs/steered_metrics.h"
 
 namespace sluice::node {
 
@@ -70,6 +71,13 @@ void accounts::count_last(std::span<job* const> gone, runtime::dashboard* board,
   count();
   for (job* j : gone) look_at_times(*j);
   tell(board, steered, at, true);
+}
+
+void accounts::use(runtime::metric_table& m) {
+  for (auto const& [supply, was] : site_.renewed()) {
+    if (supply < before_.size()) before_[supply] = {};
+    verbs::remove_supply(m, was.resource, was.target, was.unit);
+  }
 }
 
 void accounts::keep_sums(job const& gone) {

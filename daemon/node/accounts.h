@@ -49,6 +49,8 @@ class accounts {
                   moment at);
   /// A job goes, and was counted.
   void keep_sums(job const& gone);
+  /// After a change of policy: the sums of supplies whose number is another's now are gone.
+  void use(runtime::metric_table& m);
   /// Puts the figures of supplies, jobs and calls into the metrics.
   void publish(runtime::metric_table& m, std::vector<supply_standing> const& standing,
                steering const& steered, std::int64_t now_ns);

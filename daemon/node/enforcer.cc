@@ -55,6 +55,8 @@ void enforcer::use(site_state const& site) {
   auto const* const found = policies::find_algorithm(site.site().algorithm);
   algorithm_ = found == nullptr ? nullptr : found->make();
   as_if_asked_ = found == nullptr ? nullptr : found->make();
+  for (auto const& r : site.renewed())
+    if (r.supply < kept_.size()) kept_[r.supply] = 0;
 }
 
 void enforcer::collect(site_state const& site, job_table const& jobs,

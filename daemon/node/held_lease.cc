@@ -19,6 +19,7 @@ void held_lease::open(std::string const& path) try { file_.emplace(path); } catc
 }
 
 void held_lease::set_own(site_state const& site) {
+  for (auto const& r : site.renewed()) child.renew(r.supply);
   std::vector<lease::child::own> own;
   for (auto const& slot : site.supplies())
     own.push_back({slot.floor, slot.escrow, site.is_listed() ? 1u : 0u});

@@ -140,12 +140,23 @@ void parent_link::announce_jobs(verbs::override_book const& overrides, moment at
   if (all) announced_ns_ = at.mono_ns;
 }
 
+/// Those in force, then those of earlier policies that are used.
+void parent_link::list_supplies(wire::report& r, std::vector<bool> const& is_used) {
+  auto const& all = site_.supplies();
+  listed_.begin(all.size());
+  for (unsigned i = 0; i < all.size(); ++i)
+    if (all[i].is_shared()) listed_.add(i);
+  for (unsigned i = 0; i < all.size(); ++i)
+    if (is_used[i]) listed_.add(i);
+  for (std::uint32_t i : listed_.numbers()) r.supplies.push_back(all[i].key);
+}
+
 wire::report parent_link::prepare(verbs::override_book const& overrides, steering& steered,
-                                  reason why, moment at) {
+                                  std::vector<bool> const& is_used, reason why, moment at) {
   wire::report r;
+  list_supplies(r, is_used);
   r.lease = lease_.child.make_report(up_.parent(), at.boot_ns);
-  for (auto const& slot : site_.supplies()) r.supplies.push_back(slot.key);
-  r.lease.supply.resize(r.supplies.size());
+  r.lease.supply = listed_.pick(r.lease.supply);
   r.policy_hash = site_.hash();
   r.applied_sequence = applied_sequence_;
   r.early = why == reason::early || acknowledges_;
@@ -154,7 +165,7 @@ wire::report parent_link::prepare(verbs::override_book const& overrides, steerin
   r.same_streams = !streams_due_;
   if (!r.same_streams) put_streams(r, overrides, at);
   for (unsigned i = 0; i < r.supplies.size(); ++i) {
-    policies::call_speeds const s = steered.take(i);
+    policies::call_speeds const s = steered.take(listed_.numbers()[i]);
     if (s.calls != 0) r.speeds.push_back({i, s});
   }
   return r;
@@ -169,9 +180,10 @@ void parent_link::put_streams(wire::report& r, verbs::override_book const& overr
     std::string const& qos_class = class_in_force(*j, changed);
     bool const paused = changed != nullptr && changed->pause;
     for (auto const& s : j->streams) {
+      if (listed_.place(s.supply) == wire::supply_list::left_out) continue;
       wire::stream_report& out = r.streams.emplace_back();
       out.job = j->key;
-      out.supply = s.supply;
+      out.supply = listed_.place(s.supply);
       out.class_key = qos_class.empty() ? 0 : wire::class_key(qos_class);
       if (!paused) say_demand(out, s);  // who is paused wants nothing
       wishes.push_back({owner_by(services_.owner_of, j->record.uid), 1, wire::is_at_work(out)});

@@ -17,6 +17,7 @@
 #include "runtime/uplink.h"
 #include "verbs/views/overrides.h"
 #include "wire/keys.h"
+#include "wire/supply_list.h"
 
 namespace sluice::node {
 
@@ -35,8 +36,9 @@ class parent_link {
   /// Says hello where needed. `due`: the cycle has ended; `has_news`: not to wait for it.
   reason turn(bool due, bool has_news, std::int64_t cycle_ns, moment at);
   void announce_jobs(verbs::override_book const& overrides, moment at);
-  wire::report prepare(verbs::override_book const& overrides, steering& steered, reason why,
-                       moment at);
+  /// `is_used`: by supply, something is counted on it though the policy may not name it.
+  wire::report prepare(verbs::override_book const& overrides, steering& steered,
+                       std::vector<bool> const& is_used, reason why, moment at);
   void send(wire::report const& r, moment at);
 
   /// Keys read again; an unchanged pair disturbs nobody.
@@ -55,6 +57,7 @@ class parent_link {
   void welcome(wire::welcome const& w);
   void apply_one(wire::grant const& g, moment at);
   void apply_shares(wire::grant const& g, std::size_t supplies);
+  void list_supplies(wire::report& r, std::vector<bool> const& is_used);
   void put_streams(wire::report& r, verbs::override_book const& overrides, moment at) const;
 
   runtime::config const& config_;
@@ -63,6 +66,7 @@ class parent_link {
   site_state const& site_;
   job_table const& jobs_;
   runtime::uplink up_;
+  wire::supply_list listed_;              // of the report that is being written
   std::unique_ptr<wire::security> keys_;  // read again since the start
   std::optional<wire::welcome> welcomed_;
   std::uint64_t applied_sequence_ = 0, granting_incarnation_ = 0;

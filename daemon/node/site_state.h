@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy in force on this node, and the supplies it knows by number. A supply keeps its number
-// as long as the daemon runs, also when a later policy no longer names it: leases and meters are
-// kept by number.
+// also when a later policy no longer names it: leases and meters are kept by number. A new one
+// takes the number of one that is gone and that nobody uses.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +29,24 @@ class site_state {
  public:
   explicit site_state(std::string node_name) : node_name_(std::move(node_name)) {}
 
-  /// Puts a policy in force. Throws what the parser throws; then nothing has changed.
-  void apply(std::string const& text, std::string const& called);
+  /// Puts a policy in force. `is_used`: by supply, something is counted on it; those it is too
+  /// short for are used. Throws what the parser throws; then nothing has changed.
+  void apply(std::string const& text, std::string const& called,
+             std::vector<bool> const& is_used = {});
+  /// A number that is another supply's since the last apply(), and whose it was.
+  struct renewal {
+    unsigned supply;
+    policy::supply was;
+  };
+  std::vector<renewal> const& renewed() const { return renewed_; }
 
   bool is_set() const { return hash_ != 0; }
   policy::site const& site() const { return site_; }
   std::string const& text() const { return text_; }
   std::uint64_t hash() const { return hash_; }
   std::vector<supply_slot> const& supplies() const { return supplies_; }
-  std::vector<std::uint32_t> keys() const;  // of all supplies, by number
+  /// Of the supplies that the policy names, by number; `no_key`: of one that it does not name.
+  std::vector<std::uint32_t> keys() const;
   std::optional<unsigned> find_supply(std::uint32_t key) const;
   std::optional<unsigned> find_supply(std::string const& name) const;
   /// True when the policy lists nodes and this one is among them.
@@ -46,13 +55,15 @@ class site_state {
   std::string class_of(std::uint32_t key) const;
 
  private:
-  void number_supplies();
+  void number_supplies(std::vector<bool> const& is_used);
+  void fill(unsigned number, policy::supply of);
 
   std::string node_name_;
   std::string text_;
   std::uint64_t hash_ = 0;
   policy::site site_;
   std::vector<supply_slot> supplies_;
+  std::vector<renewal> renewed_;
 };
 
 }  // namespace sluice::node

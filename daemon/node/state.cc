@@ -94,8 +94,9 @@ void state::start_policy(moment at) {
 }
 
 void state::use_policy(std::string const& text, runtime::policy_source const& source, moment at) {
-  site.apply(text, source.from);
+  site.apply(text, source.from, used_supplies(at));
   lease.set_own(site);
+  sums.use(services.metrics);
   rates.use(site);
   steered.use();
   held_back.use();
@@ -115,6 +116,15 @@ void state::use_policy(std::string const& text, runtime::policy_source const& so
         "this node is not in the policy's control.nodes",
         {{"node", config.name}, {"meaning", "without its parent it keeps 0.1 % of each capacity"}});
   enforce(at);
+}
+
+/// By supply: a job has a stream of it, or the lease says something of it.
+std::vector<bool> state::used_supplies(moment at) const {
+  std::vector<bool> out(site.supplies().size(), false);
+  for (unsigned i = 0; i < out.size(); ++i) out[i] = !lease.child.is_unused(i, at.boot_ns);
+  for (auto const& j : jobs.all())
+    for (auto const& s : j->streams) out[s.supply] = true;
+  return out;
 }
 
 void state::reload(moment at) {
@@ -342,7 +352,7 @@ void state::talk(bool due, moment at) {
   if (why == reason::none) return;
   parent->announce_jobs(overrides, at);
   if (!due && why == reason::early) end_cycle(at);
-  wire::report const r = parent->prepare(overrides, steered, why, at);
+  wire::report const r = parent->prepare(overrides, steered, used_supplies(at), why, at);
   enforce(at);
   parent->send(r, at);
   if (why != reason::acknowledge) has_news = false;

@@ -106,6 +106,7 @@ class state {
 
  private:
   void start_policy(moment at);
+  std::vector<bool> used_supplies(moment at) const;
   void recall_overrides();
   void release_job(job& j);
   void remove_ended(moment at);

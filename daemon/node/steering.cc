@@ -12,6 +12,7 @@ namespace sluice::node {
 void steering::use() {
   auto const& supplies = site_.supplies();
   parts_.resize(supplies.size());
+  for (auto const& r : site_.renewed()) parts_[r.supply] = {};
   is_any_ = false;
   for (unsigned i = 0; i < supplies.size(); ++i) {
     policy::supply const& of = supplies[i].of;

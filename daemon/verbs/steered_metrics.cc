@@ -27,4 +27,18 @@ void remove_steered(runtime::metric_table& m, std::string_view resource, std::st
   m.remove(metric::slow_calls_allowed_ratio, {resource, target});
 }
 
+void remove_supply(runtime::metric_table& m, std::string_view resource, std::string_view target,
+                   core::unit_kind unit) {
+  for (metric const family :
+       {metric::capacity_operations_per_second, metric::granted_operations_per_second,
+        metric::demand_operations_per_second, metric::served_operations_total,
+        metric::unheld_operations_total, metric::waiting_operations})
+    m.remove(in_unit(family, unit), {resource, target});
+  m.remove(metric::delayed_requests_total, {resource, target});
+  remove_steered(m, resource, target, unit);
+  if (unit != core::unit_kind::vops) return;
+  m.remove(metric::given_vops_per_second, {target});
+  m.remove(metric::costs_fit, {target});
+}
+
 }  // namespace sluice::verbs

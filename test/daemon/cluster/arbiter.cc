@@ -165,7 +165,7 @@ TEST_CASE("cluster: a policy takes effect at once and keeps what is in force saf
   for (unsigned i = 0; i < 8; ++i) w.nodes[i]->add(1 + i % 2, 1 + i % 2 * 3, {500 * k});
   w.run(4000 * ms);
   s.classes[3][0].weight = 1000;
-  w.top().set_policy(plan_of(s));
+  w.top().set_policy(plan_of(s), w.now);
   w.run(200 * ms);
   CHECK(static_cast<double>(w.allowed(2, 0)) / static_cast<double>(w.allowed(1, 0)) ==
         Approx(1).epsilon(0.02));

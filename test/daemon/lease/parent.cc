@@ -495,3 +495,25 @@ TEST_CASE("claims of escrow above the policy's are cut", "[lease]") {
   b.p.on_report(0, r, b.now);
   CHECK(b.p.budget(0, b.now) == 200);
 }
+
+TEST_CASE("a supply is unused only when all that was given and lent of it has ended", "[lease]") {
+  lease::timers const time;
+  bool const says_bye = GENERATE(false, true);
+  bench b({}, 1, 800);
+  node n{0};
+  CHECK(b.p.is_unused(0, b.now));
+  b.ask(n, 500);
+  REQUIRE(b.ask(n, 500) == 500);
+  time_ns const given_at = b.now;
+  b.p.set_terms({});
+  if (says_bye) b.p.forget(0, b.now);
+  CHECK_FALSE(b.p.is_unused(0, b.now));
+  CHECK_FALSE(b.p.is_unused(0, given_at + time.lease_ns));
+  if (!says_bye) CHECK_FALSE(b.p.is_unused(0, given_at + time.ledger_ns() + ms));  // it lends
+  b.now = given_at + time.lend_ns() + ms;
+  REQUIRE(b.p.is_unused(0, b.now));
+  b.p.renew(0);
+  lease::supply_terms const other[] = {{800, 1, 100}};
+  b.p.set_terms(other);
+  CHECK(b.p.ledger_sum(0, b.now) == 0);
+}

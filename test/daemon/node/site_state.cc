@@ -133,3 +133,28 @@ TEST_CASE("a supply keeps its number, a node its part", "[node][files]") {
   CHECK(listed.find_supply("metadata@scratch") == 0u);
   CHECK(listed.supplies()[0].of.capacity == 1'000'000);
 }
+
+TEST_CASE("numbers of supplies that nobody uses are given to new ones", "[node][files]") {
+  auto const named = [](unsigned n) {
+    std::string const target = "t" + std::to_string(n);
+    return R"({"targets": {")" + target + R"(": {"path": "/tmp", "capacity": {"data": "1MB/s",
+      "metadata": "9/s"}}}})";
+  };
+  node::site_state site("n1");
+  site.apply(named(0), "test");
+  site.apply(named(1), "test", {true, false});
+  CHECK(site.find_supply("data@t0") == 0u);  // still counted on
+  CHECK(site.find_supply("metadata@t0") == std::nullopt);
+  CHECK(site.find_supply("data@t1") == 1u);
+  CHECK(site.find_supply("metadata@t1") == 2u);
+  REQUIRE(site.renewed().size() == 1);
+  CHECK(site.renewed()[0].supply == 1);
+  CHECK(site.renewed()[0].was.name() == "metadata@t0");
+  CHECK(site.keys()[0] == runtime::no_key);
+  site.apply(named(0), "test", {false, false, false});
+  CHECK(site.find_supply("data@t0") == 0u);  // what comes back finds its own
+  CHECK(site.renewed().size() == 1);
+  for (unsigned n = 0; n < 10'000; ++n)
+    site.apply(named(n), "test", std::vector<bool>(site.supplies().size(), false));
+  CHECK(site.supplies().size() <= 4);
+}
