@@ -352,20 +352,29 @@ void over_standard() {
   }
 }
 
+bool is_leased(ino_t inode) {
+  std::string const all = contents("/proc/locks"), own = ":" + std::to_string(inode) + " ";
+  for (size_t at = 0; (at = all.find("LEASE", at)) != std::string::npos; ++at)
+    if (all.substr(at, all.find('\n', at) - at).find(own) != std::string::npos) return true;
+  return false;
+}
+
 // The locks of one that is dead are free for whoever opens the file.
 void dead_locks() {
   std::string const name = path("locked");
   int taken = 0;
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 300; ++round) {
     int ends[2];
     CHECK(pipe(ends) == 0);
     pid_t const child = fork();
     if (child == 0) {
       int const fd = open_new(name);
-      CHECK(flock(fd, LOCK_EX) == 0);
-      put(fd, "a", 1000);
+      struct stat file;
+      CHECK(fstat(fd, &file) == 0 && flock(fd, LOCK_EX) == 0);
+      // Who asks for a lease just now may have a copy of the descriptor a moment longer.
+      for (int n = 0; n < 30 && !is_leased(file.st_ino); ++n) put(fd, "a", 1000);
       CHECK(write(ends[1], "x", 1) == 1);
-      for (;;) put(fd, "b", 1);
+      for (;;) pause();
     }
     char told;
     CHECK(read(ends[0], &told, 1) == 1);
