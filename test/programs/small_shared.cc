@@ -359,10 +359,11 @@ bool is_leased(ino_t inode) {
   return false;
 }
 
-// The locks of one that is dead are free for whoever opens the file.
+// The locks of one that is dead are free for whoever opens the file. Who asks for a lease just now
+// may have a copy of the descriptor a moment longer, so only files that are leased count.
 void dead_locks() {
   std::string const name = path("locked");
-  int taken = 0;
+  int taken = 0, leased = 0;
   for (int round = 0; round < 300; ++round) {
     int ends[2];
     CHECK(pipe(ends) == 0);
@@ -371,9 +372,8 @@ void dead_locks() {
       int const fd = open_new(name);
       struct stat file;
       CHECK(fstat(fd, &file) == 0 && flock(fd, LOCK_EX) == 0);
-      // Who asks for a lease just now may have a copy of the descriptor a moment longer.
       for (int n = 0; n < 30 && !is_leased(file.st_ino); ++n) put(fd, "a", 1000);
-      CHECK(write(ends[1], "x", 1) == 1);
+      CHECK(write(ends[1], is_leased(file.st_ino) ? "y" : "n", 1) == 1);
       for (;;) pause();
     }
     char told;
@@ -382,9 +382,12 @@ void dead_locks() {
     kill(child, SIGKILL);
     CHECK(waitpid(child, nullptr, 0) == child);
     int const fd = open(name.c_str(), O_RDONLY);
-    taken += flock(fd, LOCK_EX | LOCK_NB) != 0;
+    bool const is_taken = flock(fd, LOCK_EX | LOCK_NB) != 0;
+    taken += is_taken && told == 'y';
+    leased += told == 'y';
     close(fd);
   }
+  tell("leased", leased);
   tell("taken", taken);
 }
 

@@ -712,7 +712,7 @@ fi
 mkdir "$DIR/shared"
 writing "$DIR" "$PROGRAMS/small_shared" "$DIR/shared" locks >"$SCRATCH/out" || fail "locks: $?"
 grep -q 'taken: 0' "$SCRATCH/out" || fail "locks of the dead: $(cat "$SCRATCH/out")"
-[ "$(gathered writes)" -gt 10000 ] || fail "with locks $(gathered writes) writes waited"
+grep -q 'leased: [1-9]' "$SCRATCH/out" || fail "nothing was leased: $(cat "$SCRATCH/out")"
 
 # Files of others cannot be leased; programs that know nothing of it.
 work() {
