@@ -29,18 +29,6 @@ int refused() {
   return -1;
 }
 
-// Libc has put other files there, or a child of its own has: nothing is known of these numbers.
-template <class Call>
-int over_standard(int fd, Call const& call) {
-  standing_back const quiet;
-  note_closed(0, 2);
-  if (fd > 2) note_closed(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
-  int const r = call();
-  if (r != 0 || !may_touch_table()) return r;
-  for (int n : {0, 1, 2, fd}) set_fd(n, entry_unknown);
-  return r;
-}
-
 }  // namespace
 
 #define EXPORTED(symbol, result, parameters)          \
@@ -94,19 +82,13 @@ AROUND_LIBC(fanotify_mark,
 
 // --- standard descriptors: libc's own dup2 and close are not seen
 EXPORTED(login_tty, int, (int fd)) {
-  return over_standard(fd, [=] {
-    auto* const found = FOUND(login_tty);
-    return found != nullptr ? found(fd) : refused();
-  });
-}
-
-// What other threads of the parent write until it ends is not held.
-EXPORTED(daemon, int, (int stays, int keeps)) {
-  int const r = over_standard(0, [=] {
-    auto* const found = FOUND(daemon);
-    return found != nullptr ? found(stays, keeps) : refused();
-  });
-  if (r == 0) forget_cwd();
+  standing_back const quiet;
+  note_closed(0, 2);
+  if (fd > 2) note_closed(static_cast<unsigned>(fd), static_cast<unsigned>(fd));
+  auto* const found = FOUND(login_tty);
+  int const r = found != nullptr ? found(fd) : refused();
+  if (r != 0 || !may_touch_table()) return r;
+  for (int n : {0, 1, 2, fd}) set_fd(n, entry_unknown);
   return r;
 }
 
