@@ -108,7 +108,9 @@ def end():
     say(b"echo ended=$?\n", b"ended=7")
 ready()
 if scene == "background":  # it stops again, as it reads there
-    begin(f"python3 {sys.argv[0]}.reads; exit 7")
+    # No shell between: it would be seen to have stopped before its child has, which then takes
+    # what is typed for the shell above, and a CONT to all of them undoes its stop by a read.
+    begin(f"exec python3 {sys.argv[0]}.reads")
     until(b"reads")
     say(b"\x1a", b"Stopped")
     ready()
@@ -141,6 +143,7 @@ import os, signal
 signal.signal(signal.SIGCONT, lambda *_: os.write(1, b"continued\n"))
 os.write(1, b"reads\n")
 print("has read", os.read(0, 100).decode().strip())
+raise SystemExit(7)
 P
 for scene in background suspend "stopped below"; do
   python3 "$SCRATCH/terminal.py" "$scene" env || fail "bare, $scene"
@@ -152,7 +155,7 @@ done
 cat >"$SCRATCH/alone.py" <<'P'
 import os, pty, re, select, signal, sys, time
 top, terminal = pty.fork()
-if top == 0: os.execvp(sys.argv[1], sys.argv[1:])
+if top == 0: os.execvpe(sys.argv[1], sys.argv[1:], {**os.environ, "PS1": "READY> "})
 def until(pattern):
     seen = b""
     while not re.search(pattern, seen):
@@ -180,7 +183,6 @@ try: until(b"never said")
 except OSError: pass  # nobody has the terminal any more
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(top, 0)[1]))
 P
-export PS1="READY> "
 shell=(bash --norc --noprofile -i)
 python3 "$SCRATCH/alone.py" "${shell[@]}"
 [ $? = 7 ] || fail "bare, alone at a terminal"
