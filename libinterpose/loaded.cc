@@ -11,6 +11,7 @@
 #include <atomic>
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+extern ElfW(Ehdr) const own_header __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 extern "C" r_debug loader_list __asm__("_r_debug") __attribute__((weak));
 
 namespace sluice::loaded {
@@ -201,6 +202,11 @@ void* find(symbol const& wanted) {
   search s{&wanted, nullptr};
   dl_iterate_phdr(look_into, &s);
   return s.found;
+}
+
+void* find_own(char const* name, char const* version) {
+  object const own_object(reinterpret_cast<address>(&own_header), _DYNAMIC);
+  return own_object.find({name, compute_hash(name), version});
 }
 
 void* find_in_vdso(symbol const& wanted) {
