@@ -11,7 +11,6 @@
 #include <atomic>
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
-extern ElfW(Ehdr) const own_header __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 extern "C" r_debug loader_list __asm__("_r_debug") __attribute__((weak));
 
 namespace sluice::loaded {
@@ -174,7 +173,14 @@ link_map const* own_place() {
 struct search {
   symbol const* wanted;
   void* found;
+  bool is_libcs;
 };
+
+/// Older ones have their calls that may be cancelled in libpthread, too; both have this function.
+bool is_libc(object const& o) {
+  return o.find({"__libc_current_sigrtmin", hash_of("__libc_current_sigrtmin"), nullptr}) !=
+         nullptr;
+}
 
 int look_into(dl_phdr_info* info, std::size_t, void* data) {
   auto& s = *static_cast<search*>(data);
@@ -182,7 +188,10 @@ int look_into(dl_phdr_info* info, std::size_t, void* data) {
     part_header const& part = info->dlpi_phdr[i];
     if (part.p_type != PT_DYNAMIC) continue;
     auto const* const dynamic = reinterpret_cast<entry const*>(info->dlpi_addr + part.p_vaddr);
-    if (dynamic != _DYNAMIC) s.found = object(info->dlpi_addr, dynamic).find(*s.wanted);
+    if (dynamic == _DYNAMIC) continue;
+    object const at(info->dlpi_addr, dynamic);
+    s.found = at.find(*s.wanted);
+    s.is_libcs = s.found != nullptr && is_libc(at);
   }
   return s.found != nullptr;
 }
@@ -199,14 +208,18 @@ void* find_next(symbol const& wanted) {
 
 void* find(symbol const& wanted) {
   if (void* const found = find_next(wanted)) return found;
-  search s{&wanted, nullptr};
+  search s{&wanted, nullptr, false};
   dl_iterate_phdr(look_into, &s);
   return s.found;
 }
 
-void* find_own(char const* name, char const* version) {
-  object const own_object(reinterpret_cast<address>(&own_header), _DYNAMIC);
-  return own_object.find({name, compute_hash(name), version});
+bool is_libcs(symbol const& wanted) {
+  link_map const* const place = own_place();
+  for (link_map const* m = place; place != nullptr && m != last && (m = m->l_next) != nullptr;)
+    if (object const at(m->l_addr, m->l_ld); at.find(wanted) != nullptr) return is_libc(at);
+  search s{&wanted, nullptr, false};
+  dl_iterate_phdr(look_into, &s);
+  return s.found == nullptr || s.is_libcs;
 }
 
 void* find_in_vdso(symbol const& wanted) {

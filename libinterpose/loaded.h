@@ -18,19 +18,18 @@ struct symbol {
 };
 
 /// As the GNU tables have it.
-constexpr std::uint32_t compute_hash(char const* name) {
+consteval std::uint32_t hash_of(char const* name) {
   std::uint32_t hash = 5381;
   for (char const* c = name; *c != 0; ++c) hash = hash * 33 + static_cast<unsigned char>(*c);
   return hash;
 }
-consteval std::uint32_t hash_of(char const* name) { return compute_hash(name); }
 
 /// In the objects behind ours that were there from the start, in the order of the loader.
 void* find_next(symbol const& wanted);
 /// The same, then in all others: a library that brings a function may have been loaded later.
 void* find(symbol const& wanted);
-/// In ours. Null: we have none of that name.
-void* find_own(char const* name, char const* version = nullptr);
+/// find() gives libc's own, or nothing: no library behind ours has another one.
+bool is_libcs(symbol const& wanted);
 /// In the object that the kernel maps into every process; null where there is none.
 void* find_in_vdso(symbol const& wanted);
 /// Our file as the loader was given it; null when that cannot be told.

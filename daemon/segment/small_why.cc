@@ -25,9 +25,9 @@ constexpr counter_words refusal_words[] = {
     {"refused_kind",
      "it is no plain file, is open with O_SYNC, O_DIRECT or the like, or is on a file system that "
      "does not fit; or files are limited (ulimit -f), or the program was linked with liburing or "
-     "libaio",
+     "libaio, or another library has a read or write of its own",
      "it is no plain file, or is open for writing, with O_DIRECT or the like; or the program was "
-     "linked with liburing or libaio"},
+     "linked with liburing or libaio, or another library has a read or write of its own"},
     {"refused_lease", "nobody could hold a lease", "nobody could hold a lease"}};
 constexpr counter_words ending_words[] = {
     {"ended_slow", "they came too slowly", ""},

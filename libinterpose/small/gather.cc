@@ -146,13 +146,14 @@ bool has_copies(int fd) {
   return false;
 }
 
-bool has_rings() {
-  constexpr loaded::symbol begins[] = {
-      {"io_uring_queue_init", loaded::hash_of("io_uring_queue_init"), nullptr},
-      {"io_submit", loaded::hash_of("io_submit"), nullptr}};
-  for (loaded::symbol const& one : begins)
-    if (loaded::find_next(one) != nullptr) return true;
-  return false;
+bool has_other_ways() {
+#define NAMED(symbol) \
+  { #symbol, loaded::hash_of(#symbol), nullptr }
+  constexpr loaded::symbol rings[] = {NAMED(io_uring_queue_init), NAMED(io_submit)};
+  constexpr loaded::symbol wrapped[] = {NAMED(write), NAMED(read), NAMED(pread), NAMED(pread64)};
+#undef NAMED
+  return std::any_of(std::begin(rings), std::end(rings), loaded::find_next) ||
+         !std::all_of(std::begin(wrapped), std::end(wrapped), loaded::is_libcs);
 }
 
 bool begin_to_hold(slot& s, int fd, file const& f, fd_entry entry, use is_for) {
@@ -348,7 +349,7 @@ abi::gather why_not_held(int fd, file& f, std::int64_t& at) {
   long const flags = sys::call(SYS_fcntl, fd, F_GETFL);
   f = file_of(fd);
   bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0 && !f.has_privilege;
-  if (!is_fit || !f.is_regular || has_limit() || has_rings()) return abi::gather::refused_kind;
+  if (!is_fit || !f.is_regular || has_limit() || has_other_ways()) return abi::gather::refused_kind;
   if (is_held_elsewhere(nullptr, fd, f) || has_text_waiting(fd)) return abi::gather::refused_shared;
   at = (flags & O_APPEND) != 0 ? -1 : sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   return abi::gather::count;

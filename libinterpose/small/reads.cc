@@ -117,7 +117,7 @@ abi::buffer look(int fd, std::uint64_t n, bool& is_long) {
   bool const is_fit =
       !sys::failed(flags) && (flags & unfit) == 0 && (flags & O_ACCMODE) == O_RDONLY;
   file const f = file_of(fd);
-  if (!is_fit || !f.is_regular || has_rings()) return abi::buffer::refused_kind;
+  if (!is_fit || !f.is_regular || has_other_ways()) return abi::buffer::refused_kind;
   if (is_held_elsewhere(nullptr, fd, f)) return abi::buffer::refused_shared;
   long const at = sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   std::uint64_t const size = sys::size_of(fd, sys::at_do_not_sync);

@@ -137,20 +137,6 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   umount "$DIR/xfs"
 fi
 
-# Functions that are found past the library end it, with what waits written out; others do not.
-handles() {
-  rm -rf "$DIR/handles" && mkdir "$DIR/handles"
-  "$2" "$PROGRAMS/handles" "$DIR/handles" "$PROGRAMS/plugin" "$1" >"$SCRATCH/$2" 2>"$SCRATCH/err" ||
-    fail "handles, $1, $2: status $?: $(cat "$SCRATCH/$2" "$SCRATCH/err")"
-}
-for what in past beside; do
-  handles $what env
-  handles $what gathering
-  cmp "$SCRATCH/env" "$SCRATCH/gathering" ||
-    fail "handles, $what: $(diff "$SCRATCH/env" "$SCRATCH/gathering" | cut -c1-300)"
-done
-[ "$(gathered writes)" -gt 1000 ] || fail "handles, beside: $(gathered writes) writes are gathered"
-
 # Half a million writes of 7 bytes are a handful for the kernel, and for a limit. Each of 1 MiB ends
 # at a multiple of that, within a write of dd.
 head -c 3500000 /dev/urandom >"$SCRATCH/from"

@@ -18,11 +18,3 @@ extern "C" int plugin_work(char const* dir) {
   if (!f || getc(f) != 'x' || fclose(f) != 0) return 3;
   return close(fd);
 }
-
-/// By this library's own open and write.
-extern "C" int append_past(char const* name) {
-  int const fd = open(name, O_WRONLY | O_APPEND);
-  if (fd < 0) return -1;
-  int const n = static_cast<int>(write(fd, "past", 4));
-  return close(fd) == 0 ? n : -1;
-}

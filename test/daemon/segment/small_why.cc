@@ -44,7 +44,7 @@ TEST_CASE("small why: what was refused, and leases that did not help") {
              Equals("1 look: others may share the file; 2 looks: it is no plain file, is open with "
                     "O_SYNC, O_DIRECT or the like, or is on a file system that does not fit; or "
                     "files are limited (ulimit -f), or the program was linked with liburing or "
-                    "libaio"));
+                    "libaio, or another library has a read or write of its own"));
   CHECK_THAT(why(many, {{"leases", 1}}),
              Equals("a lease was asked for, but came too late or was ended at once"));
   CHECK_THAT(why(many, {{"held", 1}}), Equals("what waited was lost, as the program was killed"));
