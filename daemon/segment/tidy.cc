@@ -41,6 +41,16 @@ bool is_let_go(std::string const& path) {
   return true;
 }
 
+/// He may have given it a name of his own, outside, where the file would stay as ours: then it is
+/// emptied. False: a lease keeps us from it.
+bool is_nothing_elsewhere(std::string const& path, nlink_t own_names) {
+  struct stat st = {};
+  if (lstat(path.c_str(), &st) != 0 || st.st_nlink <= own_names) return true;
+  foreign_file const file = open_foreign(path, O_RDWR, any_owner);
+  if (!file) return file.error != EWOULDBLOCK;
+  return ftruncate(file.fd.get(), 0) == 0;
+}
+
 /// True: for all files in it.
 template <class Test>
 bool for_files(std::string const& dir, Test&& test) {
@@ -80,6 +90,9 @@ tidied tidy(std::string const& dir, tidy_task const& task) {
   std::error_code failed;
   out.are_ours = are_ours && !(keeps_order && fs::exists(order, failed));
   if (!out.are_ours || out.is_leased || !for_files(own, is_let_go)) return out;
+  nlink_t const own_names = own == dir ? 1 : 2;
+  if (!for_files(own, [&](auto const& path) { return is_nothing_elsewhere(path, own_names); }))
+    return out;
   out.is_gone = is_removed(dir);
   return out;
 }
