@@ -38,10 +38,14 @@ void put(char* to, std::size_t room, std::string const& text) {
   std::memset(to + bytes, 0, room - bytes);
 }
 
-/// Whoever opens it and finds it gone makes another one.
-void remove_free_lock(std::string const& path) {
-  descriptor const held(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-  if (held && flock(held.get(), LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
+/// Where no process has its lock: another keeper's may. Whoever opens the lock and finds it gone
+/// makes another one.
+void remove_status(std::string const& path) {
+  std::string const lock = path + ".lock";
+  descriptor const held(open(lock.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  if (held && flock(held.get(), LOCK_EX | LOCK_NB) != 0) return;
+  unlink(path.c_str());
+  if (held) unlink(lock.c_str());
 }
 
 }  // namespace
@@ -262,8 +266,7 @@ void kept_journal::ended(int status) {
 
 void kept_journal::go(bool is_clean) {
   is_over_ = true;
-  unlink(status_path_.c_str());
-  remove_free_lock(status_path_ + ".lock");
+  remove_status(status_path_);
   bool const is_gone = is_clean && places_.remove(report_.uid) == 0;
   tell(is_gone ? journal_phase::none : is_clean ? journal_phase::emptied : journal_phase::over);
 }

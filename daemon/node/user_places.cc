@@ -63,8 +63,16 @@ std::string user_places::place_of(uid_t user) const { return place_of_journal(di
 int user_places::make(uid_t user) {
   std::string const slot = slot_of(user), fresh = fmt::format("{}/.new-{}", directory_, user);
   if (place_of(user) == slot) return mkdir(slot.c_str(), 0700) == 0 || errno == EEXIST ? 0 : errno;
-  int const error = make_slot(slot, fresh, user);
-  if (error != EEXIST) return error;
+  constexpr int most_tries = 3;  // an earlier keeper may just remove it
+  int error = ENOENT;
+  for (int i = 0; i < most_tries && error == ENOENT; ++i) {
+    error = make_slot(slot, fresh, user);
+    if (error == EEXIST) error = complete(slot, user);
+  }
+  return error;
+}
+
+int user_places::complete(std::string const& slot, uid_t user) {
   return in_a_child(user, [&] {
     // An earlier keeper may have been killed before this.
     int const failed = chmod(slot.c_str(), 0711) == 0 ? 0 : errno;

@@ -29,6 +29,7 @@ class user_places {
 
  private:
   std::string slot_of(uid_t user) const;
+  int complete(std::string const& slot, uid_t user);
   int in_a_child(uid_t user, std::function<int()> const& task);
 
   std::string directory_;
