@@ -3,6 +3,7 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <sys/stat.h>
@@ -11,10 +12,12 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "base/descriptor.h"
+#include "base/error.h"
 
 namespace sluice {
 
@@ -81,6 +84,14 @@ std::optional<std::string> read_file(std::string const& path) {
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();
+}
+
+std::optional<std::string> read_kept(std::string const& path) {
+  errno = 0;
+  auto text = read_file(path);
+  if (!text && errno != ENOENT)
+    throw sluice_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  return text;
 }
 
 std::string set_aside(std::string const& path) {

@@ -13,6 +13,10 @@ namespace sluice {
 /// All of it; none when it cannot be opened.
 std::optional<std::string> read_file(std::string const& path);
 
+/// One that must not be taken for missing: none only where there is none. Throws what else keeps
+/// it from being read.
+std::optional<std::string> read_kept(std::string const& path);
+
 /// One that is there and of no use: it is kept under the name that this returns, out of the way of
 /// the next one.
 std::string set_aside(std::string const& path);

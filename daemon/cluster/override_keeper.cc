@@ -11,7 +11,7 @@ namespace sluice::cluster {
 override_keeper::override_keeper(std::string path, runtime::logger& log)
     : path_(std::move(path)), log_(log), writer_(path_) {
   try {
-    if (auto const text = read_file(path_))
+    if (auto const text = read_kept(path_))
       book_ = verbs::override_book::from_text(*text, wire::job_key, boot_id());
   } catch (error const& e) {
     log_.error("overrides lost", {{"why", e.what()}, {"kept_as", set_aside(path_)}});

@@ -81,7 +81,7 @@ void gate_log::recall(gate_book& book) {
   auto const logs = logs_of(path_);
   if (!logs.empty()) number_ = *logs.rbegin();
   first_ = logs.empty() ? 1 : *logs.begin();
-  auto const text = read_file(path_);
+  auto const text = read_kept(path_);
   if (!text) return;
   gate_book fresh = book;
   std::uint64_t const first = fresh.from_text(*text);

@@ -153,10 +153,9 @@ void state::keep_overrides(moment at) {
 }
 
 void state::recall_overrides() {
-  auto const text = read_file(overrides_path(config));
-  if (!text) return;
   try {
-    overrides = verbs::override_book::from_text(*text, wire::job_key, boot_id());
+    if (auto const text = read_kept(overrides_path(config)))
+      overrides = verbs::override_book::from_text(*text, wire::job_key, boot_id());
   } catch (error const& e) {
     services.log.error("overrides lost",
                        {{"why", e.what()}, {"kept_as", set_aside(overrides_path(config))}});

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/descriptor.h"
+#include "base/error.h"
 #include "lib/scratch.h"
 
 using namespace sluice;
@@ -59,4 +60,8 @@ TEST_CASE("a file that is of no use makes room, and is kept", "[base]") {
   CHECK_FALSE(read_file(path).has_value());
   CHECK(read_file(aside) == "{");
   CHECK(set_aside(path) == path);  // not there
+  CHECK_FALSE(read_kept(path));
+  REQUIRE(symlink(path.c_str(), path.c_str()) == 0);
+  CHECK_FALSE(read_file(path));
+  CHECK_THROWS_AS(read_kept(path), sluice_error);
 }
