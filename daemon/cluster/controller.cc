@@ -127,15 +127,23 @@ void controller::use_heard_policy(std::string const& text) {
 
 // A list that is gone, or was cut to nothing, is an accident: all nodes would be strangers. One
 // that `sluiced keys revoke` took the last name off has a comment still.
-void controller::use_keys(std::string const& dir) {
+std::unique_ptr<wire::security> controller::keys_of(std::string const& dir) const {
   auto keys = std::make_unique<wire::security>(wire::read_keys(dir));
-  wire::security const* const old = keys_ ? keys_.get() : services_.keys;
+  wire::security const* const old = keys_in_use();
   if (old != nullptr && !old->allowed.empty() && !keys->has_list)
     throw usage_error(fmt::format(
         "{}/allowed: missing or empty, and {} may connect now; `sluiced keys revoke` takes names "
         "off",
         dir, old->allowed.size()));
-  if (parent_) parent_->renew(old, *keys);
+  return keys;
+}
+
+wire::security const* controller::keys_in_use() const {
+  return keys_ ? keys_.get() : services_.keys;
+}
+
+void controller::use_keys(std::unique_ptr<wire::security> keys, std::string const& dir) {
+  if (parent_) parent_->renew(keys_in_use(), *keys);
   below_->reload(keys.get());
   if (services_.keys != nullptr && services_.keys->secret_key != keys->secret_key)
     services_.log.warning("waits for a restart", {{"what", "the pair of keys in " + dir}});
@@ -145,15 +153,22 @@ void controller::use_keys(std::string const& dir) {
 void controller::reload() {
   try {
     runtime::config const fresh = services_.reload();
-    if (!fresh.keys.empty()) use_keys(fresh.keys);
-    if (!fresh.policy.empty() && !parent_)
-      if (auto const text = policy_.read_again(fresh.policy)) use_policy(*text, {fresh.policy});
+    auto keys = fresh.keys.empty() ? nullptr : keys_of(fresh.keys);
+    if (!fresh.policy.empty() && !parent_) reload_policy(fresh.policy);
+    if (keys) use_keys(std::move(keys), fresh.keys);
     config_.policy = fresh.policy;
     services_.log.info("configuration read again");
   } catch (error const& e) {
     services_.metrics.add(runtime::metric::policy_rejected_total);
     services_.log.error("reload refused, everything stays", {{"why", e.what()}});
   }
+}
+
+void controller::reload_policy(std::string const& file) {
+  auto const text = policy_.changed_text(file);
+  if (!text) return;
+  if (*text != policy_.text()) use_policy(*text, {file});
+  policy_.follow_file(*text);
 }
 
 void controller::overrides_changed() {

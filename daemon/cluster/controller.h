@@ -51,7 +51,10 @@ class controller final : public outbox {
 
  private:
   void reload();
-  void use_keys(std::string const& dir);
+  std::unique_ptr<wire::security> keys_of(std::string const& dir) const;
+  wire::security const* keys_in_use() const;
+  void use_keys(std::unique_ptr<wire::security> keys, std::string const& dir);
+  void reload_policy(std::string const& file);
   bool drain(std::int64_t now);
   void hear(wire::parent_socket::incoming& m, std::int64_t now);
   void hear_parent(std::int64_t now);

@@ -83,13 +83,16 @@ void policy_keeper::use(policy::site site, std::string text, runtime::policy_sou
   note(source);
 }
 
-std::optional<std::string> policy_keeper::read_again(std::string const& file) {
+std::optional<std::string> policy_keeper::changed_text(std::string const& file) const {
   std::string text = policy::read_policy_text(file);
   policy::parse_policy(text, file);
+  if (text == file_text_) return std::nullopt;
+  return text;
+}
+
+void policy_keeper::follow_file(std::string const& text) {
   file_text_ = text;
   unlink((dir_ + applied_file).c_str());
-  if (text == text_) return std::nullopt;
-  return text;
 }
 
 }  // namespace sluice::cluster

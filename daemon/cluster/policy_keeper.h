@@ -31,9 +31,10 @@ class policy_keeper {
   /// It came from the parent.
   bool keep_heard(std::string const& text) const;
 
-  /// Reads `file` on purpose, which ends what was applied over the socket. The policy, when it is
-  /// another than that in force. Throws; then nothing has changed.
-  std::optional<std::string> read_again(std::string const& file);
+  /// The policy of `file`, when that was edited since it was read. Throws what the parser says.
+  std::optional<std::string> changed_text(std::string const& file) const;
+  /// It is in force, and ends what was applied over the socket.
+  void follow_file(std::string const& text);
 
  private:
   std::string starting_text();

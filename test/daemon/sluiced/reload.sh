@@ -59,6 +59,24 @@ kill -HUP "$PID"
 until_true rejected_is 3 || fail "a new cycle was not refused: $(cat "$LOG")"
 grep -q 'cycle cannot change while the daemon runs' "$LOG" || fail "no reason: $(cat "$LOG")"
 
+# What was applied over the socket stays, unless the file was edited since.
+write_config 'tcp://127.0.0.1:*' info
+kill -HUP "$PID"
+until_true capacity_is 30000 || fail "after the repair: $(capacity)"
+read_again() { [ "$(grep -c 'configuration read again' "$LOG")" = "$1" ]; }
+so_often=$(grep -c 'configuration read again' "$LOG")
+policy "$SCRATCH/applied.json" 40k/s
+"$SLUICE" --run-dir "$SCRATCH/run" policy apply "$SCRATCH/applied.json" >/dev/null 2>&1 ||
+  fail 'policy apply'
+until_true capacity_is 40000 || fail "after policy apply: $(capacity)"
+kill -HUP "$PID"
+until_true read_again $((so_often + 1)) || fail "not read again: $(cat "$LOG")"
+capacity_is 40000 || fail "after a reload of a file that nobody edited: $(capacity)"
+policy "$SCRATCH/p.json" 50k/s
+kill -HUP "$PID"
+until_true capacity_is 50000 || fail "after an edit of the file: $(capacity)"
+
+policy "$SCRATCH/p.json" 30k/s
 write_config 'tcp://127.0.0.1:*' error
 kill -HUP "$PID"
 until_true capacity_is 30000 || fail "after the repair: $(capacity)"
