@@ -123,8 +123,8 @@ void allotment::claim(roster& r, std::span<rate const> capacity, limit_part part
     if (f.streams == 0) continue;
     std::uint32_t const s = i % r.width();
     job const& j = r.jobs[i / r.width()];
-    f.is_bound = f.deal.limit != unbounded;
-    f.deal.limit = part.of(f.deal.limit);
+    f.limit = std::min(f.deal.limit, f.limit_above);
+    f.deal.limit = part.of(f.limit);
     f.deal.reservation = std::min(f.deal.reservation, f.deal.limit);
     rate const wanted = f.blocked ? unbounded : f.served;
     claims_[s].claims.push_back({.job = j.key,
@@ -162,7 +162,7 @@ void allotment::follow(roster& r, std::span<rate const> capacity) {
       f.granted =
           total > capacity[s] ? static_cast<rate>(u128{f.amount} * capacity[s] / total) : f.amount;
       f.deal.limit = f.amount;
-      f.is_bound = f.amount_binds;
+      f.limit = f.limit_above;
     }
   }
 }

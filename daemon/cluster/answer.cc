@@ -94,9 +94,9 @@ bool arbiter::write_streams(child& c, wire::grant& g) {
     rate const v = stream_value(c, s, g.lease.supply[s.supply].value);
     clipped |= v + worth_telling(s.wanted) < s.wanted;
     roster_.sent(s, v);
-    g.streams.push_back({s.key, place, v, roster_.at(s.job, s.supply).is_bound});
+    g.streams.push_back({s.key, place, v, roster_.at(s.job, s.supply).limit});
   }
-  if (g.streams.empty() && !g.supplies.empty()) g.streams.push_back({no_job, 0, 0, false});
+  if (g.streams.empty() && !g.supplies.empty()) g.streams.push_back({no_job});
   return clipped;
 }
 

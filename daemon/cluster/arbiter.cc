@@ -282,14 +282,14 @@ void arbiter::obey(bool amounts, std::uint32_t members, std::uint32_t configured
 }
 
 void arbiter::set_amounts(wire::grant const& g, bool opens_window) {
-  for (flow& f : roster_.flows) f.amount = 0, f.amount_binds = false;
+  for (flow& f : roster_.flows) f.amount = 0, f.limit_above = unbounded;
   for (wire::stream_grant const& s : g.streams) {
     if (s.supply >= g.supplies.size()) continue;
     std::uint32_t const row = roster_.job_of(s.job);
     std::uint32_t const supply = policy().supply_of(g.supplies[s.supply]);
     if (row == roster::nobody || supply == no_supply) continue;
     roster_.at(row, supply).amount = s.value;
-    roster_.at(row, supply).amount_binds = s.is_bound;
+    roster_.at(row, supply).limit_above = s.limit;
   }
   for (flow& f : roster_.flows) f.most = opens_window ? f.amount : std::max(f.most, f.amount);
   urgent_ = true;

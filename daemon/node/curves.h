@@ -33,6 +33,7 @@ struct curve_change {
   unit_kind unit;
   phases* in_force;  // updated
   phases wanted;
+  bool is_paused = false;  // stays closed after the lease
 };
 
 /// All channels of one supply on this node.

@@ -31,11 +31,15 @@ share_claim claim_of(job const& j, stream const& s, policy::site const& site,
     p.priority = share->priority;
     c.is_capped = share->limit.has_value();
   }
-  c.is_bound = s.is_bound;
-  c.is_capped = c.is_capped || s.is_bound;
+  c.is_bound = s.limit != policies::unbounded;
+  if (c.is_bound) {  // what the parent says has the class and what was set by hand in it
+    c.is_paused = s.limit == 0 && p.limit != 0;
+    p.limit = s.limit;
+    c.is_capped = true;
+  }
   p.declared = p.reservation;
   if (overrides != nullptr) {
-    c.is_paused = overrides->pause.has_value();
+    c.is_paused = c.is_paused || overrides->pause.has_value();
     if (auto const* const l = overrides->limit_of(slot.of.name())) {
       // An operator of a node that is its own controller may also raise.
       bool const replaces = !l->by_owner && !has_parent;
@@ -173,7 +177,8 @@ void enforcer::write(site_state const& site, std::int64_t now_ns) {
       bool const is_free = (!is_shared || !control.enforce || is_open) && !t.claims[k].is_paused;
       rate const all = unlimited(s.unit);
       phases const wanted = is_free ? phases{all, all, all} : t.wanted[k];
-      changes.push_back({&t.entries[k].who->memory(), s.channel, s.unit, &s.in_force, wanted});
+      changes.push_back({&t.entries[k].who->memory(), s.channel, s.unit, &s.in_force, wanted,
+                         t.claims[k].is_paused});
     }
     write_curves(changes, t.times, now_ns);
     standing_[i].usable = t.usable;

@@ -100,14 +100,14 @@ void parent_link::apply_shares(wire::grant const& g, std::size_t supplies) {
   std::map<core::job_id, job*> by_key;
   for (auto const& j : jobs_.all()) {
     by_key[j->key] = j.get();
-    for (auto& s : j->streams) s.granted = 0, s.is_bound = false;
+    for (auto& s : j->streams) s.granted = 0, s.limit = policies::unbounded;
   }
   for (auto const& given : g.streams) {
     auto const who = by_key.find(given.job);
     if (who == by_key.end() || given.supply >= supplies) continue;
     auto const supply = site_.find_supply(g.supplies[given.supply]);
     for (auto& s : who->second->streams)
-      if (supply && s.supply == *supply) s.granted = given.value, s.is_bound = given.is_bound;
+      if (supply && s.supply == *supply) s.granted = given.value, s.limit = given.limit;
   }
 }
 

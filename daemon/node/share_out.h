@@ -23,7 +23,7 @@ struct share_claim {
   policies::claim policy;  // what the QoS class says (after overrides) and what was measured
   rate granted = 0;        // by the parent, of what the node holds
   bool is_capped = false;  // a class limit spans nodes: never above `granted` while obeying
-  bool is_bound = false;   // `granted` is a limit or a pause of the parent: nothing stays nothing
+  bool is_bound = false;  // `granted` is of a limit or a pause of the parent: nothing stays nothing
   bool is_paused = false;  // gets nothing
 };
 

@@ -97,6 +97,9 @@ class role {
   virtual std::vector<std::string> use_policy(std::string const& text,
                                               runtime::policy_source const& source) = 0;
 
+  /// Why a change made here may not last, for whoever makes one; empty: it does.
+  virtual std::string doubt_of_changes() const { return {}; }
+
   /// A question that somebody else answers; none: it is answered here.
   virtual std::optional<nlohmann::json> ask_above(local::peer const& who, verb which,
                                                   nlohmann::json const& request) = 0;

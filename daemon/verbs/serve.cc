@@ -207,7 +207,10 @@ json answer_of(role& r, row const& v, local::peer const& who, json const& reques
   if (v.is_operators && !local::is_operator(who))
     throw usage_error(fmt::format("only an operator may ask for \"{}\"", v.name));
   if (auto above = r.ask_above(who, v.which, request)) return *std::move(above);
-  return v.does == nullptr ? r.serve_own(v.which, who, request) : v.does(r, who, request);
+  json answer = v.does == nullptr ? r.serve_own(v.which, who, request) : v.does(r, who, request);
+  std::string const doubt = v.is_change ? r.doubt_of_changes() : "";
+  if (!doubt.empty()) answer["warnings"].push_back(doubt);
+  return answer;
 }
 
 /// A change, as the log tells it.

@@ -16,7 +16,7 @@
 
 namespace sluice::wire {
 
-inline constexpr std::uint16_t major_version = 5;
+inline constexpr std::uint16_t major_version = 6;
 
 /// No rate or amount on the wire is larger (72 TB/s); encoding cuts what is. Sums of many children
 /// may still overflow 64 bits: clamp each to its supply's capacity first.
@@ -117,7 +117,9 @@ struct stream_grant {
   core::job_id job;
   std::uint32_t supply = 0;  // index into grant::supplies
   lease::rate value = 0;
-  bool is_bound = false;  // a limit or a pause: the job gets no more, whatever else the node has
+  // Of the job on all nodes together, by its class or by hand; 0: it is paused. Where there is one,
+  // the job gets no more than `value`, whatever else the node has.
+  lease::rate limit = policies::unbounded;
 };
 
 struct grant {

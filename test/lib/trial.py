@@ -72,7 +72,7 @@ class Load:
         check(not dead, f"{what}: all programs run on" +
               "".join(f" ({g.returncode}: {g.stderr.read()[-300:]})" for g in dead))
 
-    def end(self, what, least=0):
+    def end(self, what, least=1):
         """`least`: what all together must have been allowed to use at some time."""
         for g in self.guests:
             if g.poll() is None:

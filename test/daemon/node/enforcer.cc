@@ -115,6 +115,32 @@ TEST_CASE("orphans: safe falls to the node's own, keep keeps, open opens", "[nod
   }
 }
 
+TEST_CASE("what a parent said of a job by hand stays when the parent is away", "[node][enforcer]") {
+  for (std::string const mode : {"safe", "keep", "open"}) {
+    CAPTURE(mode);
+    world w;
+    w.use(R"(, "orphans": ")" + mode + "\"");
+    node::job& paused = w.join(named("paused"));
+    node::job& limited = w.join(named("limited"));
+    w.join(named("free"));
+    paused.streams[0].limit = 0;
+    limited.streams[0].limit = 10'000;
+    w.grant(400'000);
+    w.apply();
+    CHECK(w.pays(paused) == 0);
+    core::curve_settings const later = w.curve(paused);  // without a daemon
+    CHECK((later.lease_end_ns == 0 || later.after_lease == 0));
+    CHECK(later.after_rate_q40 == 0);
+    CHECK(later.own_rate_q40 == 0);
+    w.wait(60'000 * ms);
+    REQUIRE(w.child.is_orphan(w.at.boot_ns));
+    w.apply();
+    CHECK(w.pays(paused) == 0);
+    if (mode != "open") CHECK(w.pays(limited) <= 10'000);
+    if (mode == "safe") CHECK(w.pays(limited) == Approx(1'500).epsilon(0.01));  // its part of that
+  }
+}
+
 TEST_CASE("orphans that keep obey a parent that takes away", "[node][enforcer]") {
   world w;
   w.use(R"(, "orphans": "keep")");
