@@ -123,7 +123,7 @@ void allotment::claim(roster& r, std::span<rate const> capacity, limit_part part
     if (f.streams == 0) continue;
     std::uint32_t const s = i % r.width();
     job const& j = r.jobs[i / r.width()];
-    f.limit = std::min(f.deal.limit, f.limit_above);
+    f.limit = f.deal.limit;
     f.deal.limit = part.of(f.limit);
     f.deal.reservation = std::min(f.deal.reservation, f.deal.limit);
     rate const wanted = f.blocked ? unbounded : f.served;
@@ -162,7 +162,7 @@ void allotment::follow(roster& r, std::span<rate const> capacity) {
       f.granted =
           total > capacity[s] ? static_cast<rate>(u128{f.amount} * capacity[s] / total) : f.amount;
       f.deal.limit = f.amount;
-      f.limit = f.limit_above;
+      f.limit = f.limit_above.value_or(f.limit);
     }
   }
 }

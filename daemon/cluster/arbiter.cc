@@ -282,7 +282,7 @@ void arbiter::obey(bool amounts, std::uint32_t members, std::uint32_t configured
 }
 
 void arbiter::set_amounts(wire::grant const& g, bool opens_window) {
-  for (flow& f : roster_.flows) f.amount = 0, f.limit_above = unbounded;
+  for (flow& f : roster_.flows) f.amount = 0, f.limit_above.reset();
   for (wire::stream_grant const& s : g.streams) {
     if (s.supply >= g.supplies.size()) continue;
     std::uint32_t const row = roster_.job_of(s.job);

@@ -186,13 +186,13 @@ void cluster_role::check_apply() const {
     throw usage_error("this is a relay: its policy comes from the cluster, apply it there");
 }
 
-/// Reservations that fit each by itself and not together.
 std::string cluster_role::doubt_of_changes() const {
   policy::site const* const site = policy().site;
   if (site == nullptr || site->control.pool != policy::pool_owner::majority) return {};
   return "no other controller learns of this: when one takes over, make it there, too";
 }
 
+/// Reservations that fit each by itself and not together.
 std::vector<std::string> cluster_role::warnings_of(policy::site const& site) const {
   std::vector<std::string> out = policy::cluster_warnings(site);
   policy_table next = policy_table_of(site, "");

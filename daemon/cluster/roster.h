@@ -13,6 +13,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -169,15 +170,15 @@ struct flow {
   std::uint32_t blocked_ppm = 0;  // of its stream that waited longest
   bool blocked = false;
   bool has_bins = false;
-  rate limit = unbounded;  // on all nodes of the cluster, also where `deal` has the part of a relay
+  rate limit = unbounded;  // on all nodes of the cluster; `deal` may have the part of a relay
   rate granted = 0;        // by the last allocation
   terms deal;              // by the last allocation, overrides applied
   // kept
-  rate held = 0;                 // sum of stream::held, and of ghosts
-  std::uint32_t unknown = 0;     // streams of which we do not know what they hold
-  rate limit_above = unbounded;  // relay: what its parent says that the limit is
-  rate amount = 0;               // relay: what the parent means it to have
-  rate most = 0;                 // relay: largest amount since the window was opened
+  rate held = 0;                    // sum of stream::held, and of ghosts
+  std::uint32_t unknown = 0;        // streams of which we do not know what they hold
+  std::optional<rate> limit_above;  // relay: what its parent says that the limit is
+  rate amount = 0;                  // relay: what the parent means it to have
+  rate most = 0;                    // relay: largest amount since the window was opened
   std::uint64_t most_weight = policies::unbounded;  // of one node, by the last allocation
 };
 

@@ -31,19 +31,16 @@ share_claim claim_of(job const& j, stream const& s, policy::site const& site,
     p.priority = share->priority;
     c.is_capped = share->limit.has_value();
   }
-  c.is_bound = s.limit != policies::unbounded;
-  if (c.is_bound) {  // what the parent says has the class and what was set by hand in it
-    c.is_paused = s.limit == 0 && p.limit != 0;
-    p.limit = s.limit;
-    c.is_capped = true;
-  }
+  c.told_limit = s.limit;
+  if (s.limit) c.is_capped = c.is_bound = *s.limit != policies::unbounded;
   p.declared = p.reservation;
   if (overrides != nullptr) {
-    c.is_paused = c.is_paused || overrides->pause.has_value();
+    c.is_paused = overrides->pause.has_value();
     if (auto const* const l = overrides->limit_of(slot.of.name())) {
       // An operator of a node that is its own controller may also raise.
       bool const replaces = !l->by_owner && !has_parent;
       p.limit = replaces ? l->value : std::min(p.limit, l->value);
+      if (c.told_limit) c.told_limit = std::min(*c.told_limit, l->value);
     }
   }
   p.reservation = std::min(p.reservation, p.limit);

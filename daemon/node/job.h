@@ -77,10 +77,10 @@ struct stream {
   demand_meter measured;
   figures last;
   phases in_force;
-  rate granted = 0;                  // by the parent
-  rate limit = policies::unbounded;  // of the job on all nodes, as the parent said last
-  rate share = 0;                    // what it may use
-  bool is_held = true;  // to its share: the policy is enforced, and the job not only watched
+  rate granted = 0;           // by the parent
+  std::optional<rate> limit;  // of the job on all nodes, as the parent says; none: it says nothing
+  rate share = 0;             // what it may use
+  bool is_held = true;        // to its share: the policy is enforced, and the job not only watched
   tally counted;
   amounts told;                   // of what was counted, to the history
   std::optional<rate> need = {};  // reserved for requests that its class promises

@@ -100,7 +100,7 @@ void parent_link::apply_shares(wire::grant const& g, std::size_t supplies) {
   std::map<core::job_id, job*> by_key;
   for (auto const& j : jobs_.all()) {
     by_key[j->key] = j.get();
-    for (auto& s : j->streams) s.granted = 0, s.limit = policies::unbounded;
+    for (auto& s : j->streams) s.granted = 0, s.limit.reset();
   }
   for (auto const& given : g.streams) {
     auto const who = by_key.find(given.job);

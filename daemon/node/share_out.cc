@@ -79,7 +79,8 @@ void share_grant(share_supply const& s, bool is_split, std::span<share_claim con
   std::vector<rate> now(n), ceilings(n);
   for (std::size_t i = 0; i < n; ++i) {
     now[i] = is_split ? claims[i].granted : before[i].now;
-    ceilings[i] = claims[i].is_paused ? 0 : claims[i].policy.limit;
+    rate const limit = claims[i].told_limit.value_or(claims[i].policy.limit);
+    ceilings[i] = claims[i].is_paused ? 0 : limit;
     if (claims[i].is_capped)
       ceilings[i] = std::min(ceilings[i], capped(s, is_split, claims[i], now[i]));
     now[i] = std::min(now[i], ceilings[i]);

@@ -5,6 +5,7 @@
 // and no job gets more than its ceiling.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct share_claim {
   rate granted = 0;        // by the parent, of what the node holds
   bool is_capped = false;  // a class limit spans nodes: never above `granted` while obeying
   bool is_bound = false;  // `granted` is of a limit or a pause of the parent: nothing stays nothing
+  // By the parent, in the place of the class's while its grant lasts: it knows what was set by
+  // hand.
+  std::optional<rate> told_limit = {};
   bool is_paused = false;  // gets nothing
 };
 

@@ -42,13 +42,12 @@ bool is_let_go(std::string const& path) {
 }
 
 /// He may have given it a name of his own, outside, where the file would stay as ours: then it is
-/// emptied. False: a lease keeps us from it.
+/// emptied. False: something keeps us from it.
 bool is_nothing_elsewhere(std::string const& path, nlink_t own_names) {
   struct stat st = {};
   if (lstat(path.c_str(), &st) != 0 || st.st_nlink <= own_names) return true;
   foreign_file const file = open_foreign(path, O_RDWR, any_owner);
-  if (!file) return file.error != EWOULDBLOCK;
-  return ftruncate(file.fd.get(), 0) == 0;
+  return file ? ftruncate(file.fd.get(), 0) == 0 : file.error == ENOENT;
 }
 
 /// True: for all files in it.

@@ -208,7 +208,8 @@ json answer_of(role& r, row const& v, local::peer const& who, json const& reques
     throw usage_error(fmt::format("only an operator may ask for \"{}\"", v.name));
   if (auto above = r.ask_above(who, v.which, request)) return *std::move(above);
   json answer = v.does == nullptr ? r.serve_own(v.which, who, request) : v.does(r, who, request);
-  std::string const doubt = v.is_change ? r.doubt_of_changes() : "";
+  bool const is_trial = local::flag_of(request, "dry_run", false);
+  std::string const doubt = v.is_change && !is_trial ? r.doubt_of_changes() : "";
   if (!doubt.empty()) answer["warnings"].push_back(doubt);
   return answer;
 }

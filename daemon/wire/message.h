@@ -117,8 +117,8 @@ struct stream_grant {
   core::job_id job;
   std::uint32_t supply = 0;  // index into grant::supplies
   lease::rate value = 0;
-  // Of the job on all nodes together, by its class or by hand; 0: it is paused. Where there is one,
-  // the job gets no more than `value`, whatever else the node has.
+  // Of the job on all nodes together, by its class or by hand; 0: it may be paused. Where there is
+  // one, the job gets no more than `value`, whatever else the node has.
   lease::rate limit = policies::unbounded;
 };
 

@@ -63,5 +63,5 @@ TEST_CASE("a file that is of no use makes room, and is kept", "[base]") {
   CHECK_FALSE(read_kept(path));
   REQUIRE(symlink(path.c_str(), path.c_str()) == 0);
   CHECK_FALSE(read_file(path));
-  CHECK_THROWS_AS(read_kept(path), sluice_error);
+  CHECK_THROWS_AS(read_kept(path), sluice::error);
 }

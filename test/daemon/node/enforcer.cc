@@ -115,30 +115,38 @@ TEST_CASE("orphans: safe falls to the node's own, keep keeps, open opens", "[nod
   }
 }
 
-TEST_CASE("what a parent said of a job by hand stays when the parent is away", "[node][enforcer]") {
-  for (std::string const mode : {"safe", "keep", "open"}) {
-    CAPTURE(mode);
-    world w;
-    w.use(R"(, "orphans": ")" + mode + "\"");
-    node::job& paused = w.join(named("paused"));
-    node::job& limited = w.join(named("limited"));
-    w.join(named("free"));
-    paused.streams[0].limit = 0;
-    limited.streams[0].limit = 10'000;
-    w.grant(400'000);
-    w.apply();
-    CHECK(w.pays(paused) == 0);
-    core::curve_settings const later = w.curve(paused);  // without a daemon
-    CHECK((later.lease_end_ns == 0 || later.after_lease == 0));
-    CHECK(later.after_rate_q40 == 0);
-    CHECK(later.own_rate_q40 == 0);
-    w.wait(60'000 * ms);
-    REQUIRE(w.child.is_orphan(w.at.boot_ns));
-    w.apply();
-    CHECK(w.pays(paused) == 0);
-    if (mode != "open") CHECK(w.pays(limited) <= 10'000);
-    if (mode == "safe") CHECK(w.pays(limited) == Approx(1'500).epsilon(0.01));  // its part of that
-  }
+TEST_CASE("the limit that a parent tells replaces the class's while its grant lasts",
+          "[node][enforcer]") {
+  world w;
+  w.use(R"(, "default_class": "c"}, "classes": {"c": {"t": {"metadata": {"limit": "100/s"}}})");
+  node::job& j = w.join(named("j"));
+  node::stream& s = j.streams[0];
+  w.grant(400'000);
+  s.granted = 400'000;
+  w.rates.set_split(true);
+  w.apply();
+  CHECK(w.pays(j) == Approx(100'000).epsilon(0.01));  // it says nothing of this one yet
+  s.limit = policies::unbounded;                      // by hand it has another class
+  w.apply();
+  CHECK(w.pays(j) == Approx(450'000).epsilon(0.01));
+  s.limit = 0, s.granted = 0;  // paused
+  w.apply();
+  CHECK(w.pays(j) == 0);
+  w.wait(60'000 * ms);
+  REQUIRE(w.child.is_orphan(w.at.boot_ns));
+  w.apply();
+  CHECK(w.pays(j) == Approx(15'000).epsilon(0.01));  // its part of the class's
+}
+
+TEST_CASE("a job that was paused here stays so where the policy opens", "[node][enforcer]") {
+  world w;
+  w.use(R"(, "orphans": "open")");
+  node::job& j = w.join(named("j"));
+  w.overrides.pause(j.key, j.record.uid, j.record.name, {});
+  w.grant(400'000);
+  w.apply();
+  CHECK(w.pays(j) == 0);
+  CHECK(w.curve(j).after_lease == 0);  // without a daemon
 }
 
 TEST_CASE("orphans that keep obey a parent that takes away", "[node][enforcer]") {
