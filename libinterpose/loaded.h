@@ -28,7 +28,7 @@ consteval std::uint32_t hash_of(char const* name) {
 void* find_next(symbol const& wanted);
 /// The same, then in all others: a library that brings a function may have been loaded later.
 void* find(symbol const& wanted);
-/// find() gives libc's own, or nothing: no library behind ours has another one.
+/// find() gives libc's own, or nothing: no library after ours has another one.
 bool is_libcs(symbol const& wanted);
 /// In the object that the kernel maps into every process; null where there is none.
 void* find_in_vdso(symbol const& wanted);

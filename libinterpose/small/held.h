@@ -182,7 +182,7 @@ bool is_held_elsewhere(slot const* own, int fd, file const& f);
 /// own user alone, and whoever was root may write to it all the same.
 bool is_still(slot const& s, int fd);
 /// The program was linked with liburing or libaio, which read and write without libc: they would
-/// see nothing of what waits. Or a library behind us has a read or write of its own: it may change
+/// see nothing of what waits. Or a library after us has a read or write of its own: it may change
 /// the bytes, and would not see them.
 bool has_other_ways();
 /// With the lock: the slot holds it from now on, with room, and nothing in it. False: it cannot.
