@@ -93,6 +93,21 @@ if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   gathering python3 "$SCRATCH/dropping.py" "$DIR/kept/f" >"$SCRATCH/out" ||
     fail "room that is kept for root: $? $(cat "$SCRATCH/out")"
   [ "$(wc -c <"$DIR/kept/f")" = 64800 ] || fail "kept: $(wc -c <"$DIR/kept/f") bytes of 64800"
+  rm "$DIR/kept/"*
+  # What fits is written, though one large write of all would be refused.
+  cat >"$SCRATCH/fills.py" <<'P'
+import os, sys
+f, told = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 0
+try:
+    while True: told += os.write(f, b"12345678" * 8)
+except OSError: pass
+print(os.fstat(f).st_size)
+P
+  python3 "$SCRATCH/fills.py" "$DIR/kept/bare" >"$SCRATCH/bare"
+  rm "$DIR/kept/bare"
+  gathering python3 "$SCRATCH/fills.py" "$DIR/kept/f" >"$SCRATCH/out" || fail "fills: status $?"
+  between $(($(cat "$SCRATCH/bare") - 65536)) "$(cat "$SCRATCH/out")" "$(cat "$SCRATCH/bare")" \
+    'bytes of a file that fills the disk'
   umount "$DIR/kept" || fail 'it is still in use'
 fi
 
