@@ -170,10 +170,16 @@ link_map const* own_place() {
   return place;
 }
 
+/// A function, and the object that has it.
+struct finding {
+  void* found = nullptr;
+  address base = 0;
+  entry const* dynamic = nullptr;
+};
+
 struct search {
   symbol const* wanted;
-  void* found;
-  bool is_libcs;
+  finding first;
 };
 
 /// Older ones have their calls that may be cancelled in libpthread, too; both have this function.
@@ -189,37 +195,36 @@ int look_into(dl_phdr_info* info, std::size_t, void* data) {
     if (part.p_type != PT_DYNAMIC) continue;
     auto const* const dynamic = reinterpret_cast<entry const*>(info->dlpi_addr + part.p_vaddr);
     if (dynamic == _DYNAMIC) continue;
-    object const at(info->dlpi_addr, dynamic);
-    s.found = at.find(*s.wanted);
-    s.is_libcs = s.found != nullptr && is_libc(at);
+    s.first = {object(info->dlpi_addr, dynamic).find(*s.wanted), info->dlpi_addr, dynamic};
   }
-  return s.found != nullptr;
+  return s.first.found != nullptr;
+}
+
+finding look_after_ours(symbol const& wanted) {
+  link_map const* const place = own_place();
+  if (place == nullptr) return {};
+  for (link_map const* m = place; m != last && (m = m->l_next) != nullptr;)
+    if (void* const found = object(m->l_addr, m->l_ld).find(wanted))
+      return {found, m->l_addr, m->l_ld};
+  return {};
+}
+
+finding look_for(symbol const& wanted) {
+  if (finding const f = look_after_ours(wanted); f.found != nullptr) return f;
+  search s{&wanted, {}};
+  dl_iterate_phdr(look_into, &s);
+  return s.first;
 }
 
 }  // namespace
 
-void* find_next(symbol const& wanted) {
-  link_map const* const place = own_place();
-  if (place == nullptr) return nullptr;
-  for (link_map const* m = place; m != last && (m = m->l_next) != nullptr;)
-    if (void* const found = object(m->l_addr, m->l_ld).find(wanted)) return found;
-  return nullptr;
-}
+void* find_next(symbol const& wanted) { return look_after_ours(wanted).found; }
 
-void* find(symbol const& wanted) {
-  if (void* const found = find_next(wanted)) return found;
-  search s{&wanted, nullptr, false};
-  dl_iterate_phdr(look_into, &s);
-  return s.found;
-}
+void* find(symbol const& wanted) { return look_for(wanted).found; }
 
 bool is_libcs(symbol const& wanted) {
-  link_map const* const place = own_place();
-  for (link_map const* m = place; place != nullptr && m != last && (m = m->l_next) != nullptr;)
-    if (object const at(m->l_addr, m->l_ld); at.find(wanted) != nullptr) return is_libc(at);
-  search s{&wanted, nullptr, false};
-  dl_iterate_phdr(look_into, &s);
-  return s.found == nullptr || s.is_libcs;
+  finding const f = look_for(wanted);
+  return f.found == nullptr || is_libc(object(f.base, f.dynamic));
 }
 
 void* find_in_vdso(symbol const& wanted) {
