@@ -14,9 +14,9 @@ phases lower_of(phases const& a, phases const& b) {
 }
 
 void write(curve_change const& c, phases const& p, phase_times const& t, std::int64_t now_ns) {
-  phase_times own = t;
-  own.open = t.open && !c.is_paused;
-  write_curve(*c.segment, c.channel, settings_of(c.unit, p, own), now_ns);
+  core::curve_settings s = settings_of(c.unit, p, t);
+  if (c.is_paused) s.after_lease = 0;
+  write_curve(*c.segment, c.channel, s, now_ns);
   *c.in_force = p;
 }
 

@@ -32,7 +32,7 @@ share_claim claim_of(job const& j, stream const& s, policy::site const& site,
     c.is_capped = share->limit.has_value();
   }
   c.told_limit = s.limit;
-  if (s.limit) c.is_capped = c.is_bound = *s.limit != policies::unbounded;
+  if (c.told_limit) c.is_capped = c.is_bound();
   p.declared = p.reservation;
   if (overrides != nullptr) {
     c.is_paused = overrides->pause.has_value();

@@ -21,7 +21,7 @@ rate lone_ceiling(share_supply const& s, share_claim const& c) {
 /// divided yet says nothing of a job that came since: its safe part then.
 rate capped(share_supply const& s, bool is_split, share_claim const& c, rate given) {
   if (s.granted == 0) return std::min(given, lone_ceiling(s, c));
-  return is_split || given != 0 || c.is_bound ? given : lone_ceiling(s, c);
+  return is_split || given != 0 || c.is_bound() ? given : lone_ceiling(s, c);
 }
 
 /// Scales down so that the sum fits. Rounds down, so it never exceeds.

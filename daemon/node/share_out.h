@@ -24,11 +24,12 @@ struct share_claim {
   policies::claim policy;  // what the QoS class says (after overrides) and what was measured
   rate granted = 0;        // by the parent, of what the node holds
   bool is_capped = false;  // a class limit spans nodes: never above `granted` while obeying
-  bool is_bound = false;  // `granted` is of a limit or a pause of the parent: nothing stays nothing
   // By the parent, in the place of the class's while its grant lasts: it knows what was set by
   // hand.
   std::optional<rate> told_limit = {};
   bool is_paused = false;  // gets nothing
+  /// `granted` is of a limit or a pause that the parent told: nothing stays nothing.
+  bool is_bound() const { return told_limit && *told_limit != policies::unbounded; }
 };
 
 struct share_supply {

@@ -207,11 +207,7 @@ json answer_of(role& r, row const& v, local::peer const& who, json const& reques
   if (v.is_operators && !local::is_operator(who))
     throw usage_error(fmt::format("only an operator may ask for \"{}\"", v.name));
   if (auto above = r.ask_above(who, v.which, request)) return *std::move(above);
-  json answer = v.does == nullptr ? r.serve_own(v.which, who, request) : v.does(r, who, request);
-  bool const is_trial = local::flag_of(request, "dry_run", false);
-  std::string const doubt = v.is_change && !is_trial ? r.doubt_of_changes() : "";
-  if (!doubt.empty()) answer["warnings"].push_back(doubt);
-  return answer;
+  return v.does == nullptr ? r.serve_own(v.which, who, request) : v.does(r, who, request);
 }
 
 /// A change, as the log tells it.
@@ -260,6 +256,8 @@ json serve(role& r, local::peer const& who, json const& request, std::string con
     name = v.name;
     change_words const words = words_of(v, request);
     json answer = answer_of(r, v, who, request);
+    std::string const doubt = v.is_change && !words.is_trial ? r.doubt_of_changes() : "";
+    if (!doubt.empty()) answer["warnings"].push_back(doubt);
     tell(r, v, who, words, answer, through);
     metrics.add(requests, {name, "ok"});
     return answer;

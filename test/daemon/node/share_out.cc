@@ -139,7 +139,7 @@ TEST_CASE("when a grant is over a capped job keeps to its safe part", "[node][sh
   CHECK(grant(held, true, {c})[0].now == 70'000);
   CHECK(grant(held, false, {c})[0].now == 2'400);  // taken over, and not divided yet
   CHECK(grant(held, false, {c}, {phases{60'000, 0, 0}})[0].now == 60'000);
-  c.is_bound = true;  // paused by a parent that has started again since
+  c.told_limit = 80'000;  // paused by a parent that has started again since
   CHECK(grant(held, false, {c})[0].now == 0);
 }
 
