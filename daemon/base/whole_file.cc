@@ -63,9 +63,10 @@ bool write_file(std::string const& path, std::string const& text, file_terms con
 }
 
 /// Hidden, so that who lists the folder does not take it for one of its files.
-std::string beside(std::string const& path) {
+std::string beside(std::string const& path, std::string const& writer) {
   std::size_t const name = path.rfind('/') + 1;  // 0 without a slash
-  return path.substr(0, name) + "." + path.substr(name) + ".new";
+  std::string const of = writer.empty() ? "" : "." + writer;
+  return path.substr(0, name) + "." + path.substr(name) + of + ".new";
 }
 
 /// The new name is to survive a power cut, too.
@@ -86,12 +87,22 @@ std::optional<std::string> read_file(std::string const& path) {
   return std::move(text).str();
 }
 
+/// By system calls: a stream takes an error for the end.
 std::optional<std::string> read_kept(std::string const& path) {
-  errno = 0;
-  auto text = read_file(path);
-  if (!text && errno != ENOENT)
-    throw sluice_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  return text;
+  auto const failed = [&] {
+    return sluice_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  };
+  descriptor const file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file && errno == ENOENT) return std::nullopt;
+  if (!file) throw failed();
+  std::string text;
+  for (char part[1 << 16];;) {
+    ssize_t const n = ::read(file.get(), part, sizeof part);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw failed();
+    if (n == 0) return text;
+    text.append(part, static_cast<std::size_t>(n));
+  }
 }
 
 std::string set_aside(std::string const& path) {
@@ -109,7 +120,7 @@ std::optional<uid_t> reader_of(std::string const& path) {
 }
 
 bool replace_file(std::string const& path, std::string const& text, file_terms const& terms) {
-  std::string const fresh = beside(path);
+  std::string const fresh = beside(path, terms.writer);
   unlink(fresh.c_str());  // of a writer that was killed
   if (write_file(fresh, text, terms) && std::rename(fresh.c_str(), path.c_str()) == 0)
     return !terms.is_durable || sync_folder_of(path);

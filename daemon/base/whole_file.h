@@ -25,6 +25,7 @@ struct file_terms {
   mode_t mode = 0600;
   uid_t reader = static_cast<uid_t>(-1);  // may read it as well (an ACL); -1: nobody
   bool is_durable = false;                // on the disk, with its name, before this returns
+  std::string writer{};                   // who else writes it must have another name
 };
 
 /// Who may read it beside its owner; none: nobody, or it is no file of replace_file().

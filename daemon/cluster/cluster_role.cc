@@ -156,6 +156,7 @@ void cluster_role::check_change(std::size_t number, change) const {
     throw usage_error("this is a relay: ask the cluster, which decides for all nodes");
   if (at(number).name.empty())
     throw sluice_error("its node has not told who this job is; try again in a moment");
+  check_open();
 }
 
 std::vector<verbs::settable> cluster_role::settables(std::size_t number) const {
@@ -186,10 +187,16 @@ void cluster_role::check_apply() const {
     throw usage_error("this is a relay: its policy comes from the cluster, apply it there");
 }
 
+void cluster_role::check_open() const {
+  if (std::string const why = c_.why_closed(); !why.empty()) throw sluice_error(why);
+}
+
 std::string cluster_role::doubt_of_changes() const {
   policy::site const* const site = policy().site;
-  if (site == nullptr || site->control.pool != policy::pool_owner::majority) return {};
-  return "no other controller learns of this: when one takes over, make it there, too";
+  bool const has_standby = site != nullptr && site->control.pool == policy::pool_owner::majority;
+  if (!has_standby || !config().shared_dir.empty()) return {};
+  return "no other controller learns of this without --shared-dir: when one takes over, make it "
+         "there, too";
 }
 
 /// Reservations that fit each by itself and not together.
@@ -220,9 +227,9 @@ std::vector<std::string> cluster_role::warnings_of(policy::site const& site) con
 
 std::vector<std::string> cluster_role::use_policy(std::string const& text,
                                                   runtime::policy_source const& source) {
-  c_.use_policy(text, source);
-  if (c_.policy().keep_applied(text)) return {};
-  return {"it could not be saved: a restart goes back to the file"};
+  check_open();
+  c_.apply_policy(text, source);
+  return {};
 }
 
 std::optional<json> cluster_role::ask_above(local::peer const&, verbs::verb, json const&) {

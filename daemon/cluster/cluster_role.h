@@ -49,6 +49,7 @@ class cluster_role final : public verbs::role {
   job const& at(std::size_t number) const { return known().jobs[number]; }
   verbs::stream_view view_of(std::uint32_t job, std::uint32_t supply) const;
   job_total const& total_of(std::size_t job) const;
+  void check_open() const;
 
   controller& c_;
   // Processes by job on all children, as of a cycle: a page of rows asks for each.

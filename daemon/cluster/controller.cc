@@ -24,6 +24,8 @@ namespace {
 constexpr unsigned most_at_once = 2000;
 constexpr std::int64_t most_flood_ns = second_ns;
 constexpr std::int64_t least_spacing_ns = 20'000'000;
+// Nodes that hear of a new supply lend of it with their next reports.
+constexpr std::int64_t least_patience_ns = 5 * second_ns, patience_cycles = 5;
 
 bool is_relay(runtime::config const& c) { return c.role == runtime::role_kind::relay; }
 
@@ -45,6 +47,15 @@ std::unique_ptr<arbiter> make_arbiter(runtime::config const& c, policy_keeper co
                                    boot_ns());
 }
 
+change_files files_of_changes(runtime::config const& c, runtime::logger& log) {
+  change_files own(c.state_dir);
+  if (c.shared_dir.empty()) return own;
+  if (!own.is_empty())
+    log.warning("changes by hand of a start without --shared-dir are not used",
+                {{"dir", c.state_dir}});
+  return change_files(c.shared_dir, c.name);
+}
+
 /// Each policy leaves its supplies behind until their leases have ended: a script that applies
 /// without pause must not fill the memory.
 void check_room(arbiter const& a, policy_table next, time_ns now) {
@@ -62,13 +73,13 @@ void check_room(arbiter const& a, policy_table next, time_ns now) {
 controller::controller(runtime::config const& c, runtime::services& s)
     : config_(c),
       services_(s),
-      policy_(c, s),
-      overrides_(c.state_dir + "/overrides.json", s.log),
+      changes_(files_of_changes(c, s.log), s.log),
+      policy_(c, s, changes_.applied()),
       arbiter_(make_arbiter(c, policy_, s.incarnation)),
       questions_([this](std::uint32_t child, wire::answer const& a) { send(child, a); }),
       gates_(c.state_dir + "/gates.json", is_relay(c), s.incarnation, s.log),
       figures_(s) {
-  arbiter_->set_overrides(&overrides_.book());
+  arbiter_->set_overrides(&changes_.book());
   if (is_relay(c)) parent_ = std::make_unique<parent_link>(config_, s, *arbiter_);
   below_ = wire::parent_socket::bind(*s.zmq, c.listen, s.keys, s.incarnation);
 }
@@ -80,7 +91,7 @@ void controller::open_socket(verbs::role& role) {
   local_ = local::server::open(
       config_.run_dir + "/" + local::socket_name, geteuid() == 0 ? 0666 : 0600,
       [this](local::peer const& who, nlohmann::json const& request) {
-        return overrides_.kept().hold(who, [&] { return verbs::serve(*role_, who, request); });
+        return changes_.kept().hold(who, [&] { return verbs::serve(*role_, who, request); });
       },
       services_.owner_of);
   services_.log.info("listening", {{"address", below_->address()},
@@ -111,18 +122,37 @@ void controller::use_policy(std::string const& text, runtime::policy_source cons
                                          {"classes", policy_.site().classes.size()}});
 }
 
-void controller::use_heard_policy(std::string const& text) {
+void controller::apply_policy(std::string const& text, runtime::policy_source const& source) {
+  use_policy(text, source);
+  changes_.set_applied(policy_.as_applied(text));
+}
+
+/// One that nobody here asked for. True: it is in force now.
+bool controller::take_policy(std::string const& text, std::string const& from) {
   std::uint64_t const hash = policy::policy_hash(text);
-  if (hash == arbiter_->policy().hash || hash == refused_policy_) return;
+  if (hash == arbiter_->policy().hash || hash == refused_policy_) return false;
   try {
-    use_policy(text, {"the policy of " + parent_->name()});
-    if (!policy_.keep_heard(text))
-      services_.log.error("policy is not saved", {{"dir", config_.state_dir}});
+    use_policy(text, {from});
+    return true;
   } catch (error const& e) {
     refused_policy_ = hash;
     services_.metrics.add(runtime::metric::policy_rejected_total);
     services_.log.error("policy refused, the old one stays", {{"why", e.what()}});
+    return false;
   }
+}
+
+change_keeper::standing controller::standing(std::int64_t now) const {
+  if (config_.shared_dir.empty()) return {true, 0};
+  return {arbiter_->ledger().has_pool(now),
+          std::max(least_patience_ns, patience_cycles * arbiter_->set().time.cycle_ns)};
+}
+
+/// What another controller has changed is followed.
+void controller::turn_changes(std::int64_t now) {
+  if (!changes_.turn(now, standing(now))) return;
+  arbiter_->set_overrides(&changes_.book());
+  take_policy(policy_keeper::over(policy_.file_text(), changes_.applied()), config_.shared_dir);
 }
 
 // A list that is gone, or was cut to nothing, is an accident: all nodes would be strangers. One
@@ -167,21 +197,23 @@ void controller::reload() {
 void controller::reload_policy(std::string const& file) {
   auto const text = policy_.changed_text(file);
   if (!text) return;
-  if (*text != policy_.text()) use_policy(*text, {file});
+  std::string const next = policy_keeper::over(*text, changes_.applied());
+  if (next != policy_.text()) use_policy(next, {file});
   policy_.follow_file(*text);
+  if (next == *text) changes_.forget_applied();
 }
 
 void controller::overrides_changed() {
-  arbiter_->set_overrides(&overrides_.book());
-  overrides_.kept().changed();
+  arbiter_->set_overrides(&changes_.book());
+  changes_.kept().changed();
 }
 
 /// Who went away is not waited for: else a disk that hangs would have us hold ever more answers.
 void controller::tell_kept() {
-  overrides_.kept().forget_if([&](std::uint64_t ticket, bool is_afar) {
+  changes_.kept().forget_if([&](std::uint64_t ticket, bool is_afar) {
     return is_afar ? !questions_.is_waiting(ticket) : !local_->is_waiting(ticket);
   });
-  for (auto const& told : overrides_.kept().take())
+  for (auto const& told : changes_.kept().take())
     if (told.is_afar)
       questions_.reply(told.ticket, told.text);
     else
@@ -218,7 +250,9 @@ void controller::hear_parent(std::int64_t now) {
   if (news.welcome) gates_.above_anew();
   for (auto const& m : news.gates) gates_.hear_above(m, now);
   for (auto& answer : news.answers) questions_.hear(answer);
-  if (news.policy) use_heard_policy(*news.policy);
+  if (!news.policy || !take_policy(*news.policy, "the policy of " + parent_->name())) return;
+  if (!policy_.keep_heard(*news.policy))
+    services_.log.error("policy is not saved", {{"dir", config_.state_dir}});
 }
 
 /// False: the cap was reached and there may be more. Half a cycle of messages is enough at a time,
@@ -265,7 +299,7 @@ void controller::answer_questions(std::int64_t now) {
   questions_.answer_some(
       [this](local::peer const& who, std::string const& text, std::string const& through) {
         auto const serve = [&](local::peer const& by, nlohmann::json const& request) {
-          return overrides_.kept().hold(by, [&] {
+          return changes_.kept().hold(by, [&] {
             nlohmann::json answer = verbs::serve(*role_, by, request, through);
             answer["answered_by"] = "cluster " + config_.name;
             return answer;
@@ -280,8 +314,8 @@ void controller::each_second(std::int64_t now) {
   second_at_ = now;
   local_->serve(steady_ns());  // its time limits
   questions_.forget_old(now);
-  if (overrides_.take_back(arbiter_->who(), now, dated_now()))
-    arbiter_->set_overrides(&overrides_.book());
+  if (changes_.take_back(arbiter_->who(), now, dated_now()))
+    arbiter_->set_overrides(&changes_.book());
   for (std::string line = below_->complaint(); !line.empty(); line = below_->complaint())
     services_.log.warning("peer refused", {{"what", line}});
   publish(now);
@@ -298,7 +332,7 @@ int controller::wait_ms(std::int64_t now) const {
   if (!questions_.is_idle()) return 0;
   std::int64_t until = std::min(arbiter_->due(), second_at_ + second_ns);
   if (parent_ && parent_->is_welcome()) until = std::min(until, parent_->due());
-  if (auto const due = overrides_.kept().due_ns()) until = std::min(until, *due);
+  if (auto const due = changes_.due_ns()) until = std::min(until, *due);
   return static_cast<int>(std::clamp<std::int64_t>((until - now + 999'999) / 1'000'000, 0, 100));
 }
 
@@ -319,7 +353,7 @@ bool controller::wait(bool drained) {
   zmq_pollitem_t items[] = {
       {nullptr, services_.signal_fd, ZMQ_POLLIN, 0},
       {nullptr, local_->fd(), ZMQ_POLLIN, 0},
-      {nullptr, overrides_.fd(), ZMQ_POLLIN, 0},
+      {nullptr, changes_.fd(), ZMQ_POLLIN, 0},
       {below_->zmq_handle(), 0, ZMQ_POLLIN, 0},
       {parent_ ? parent_->zmq_handle() : nullptr, 0, ZMQ_POLLIN, 0},
       {parent_ ? parent_->monitor_handle() : nullptr, 0, ZMQ_POLLIN, 0},
@@ -347,7 +381,7 @@ int controller::run() {
     settle(boot_ns());
     std::int64_t const settled_at = boot_ns();
     answer_questions(settled_at);
-    overrides_.turn(settled_at);
+    turn_changes(settled_at);
     tell_kept();
     if (parent_) parent_->look_after(settled_at);
     if (settled_at - second_at_ >= second_ns) each_second(settled_at);
@@ -355,7 +389,7 @@ int controller::run() {
   }
   services_.notify.stopping();
   services_.log.info("stopping");
-  overrides_.finish(boot_ns());
+  changes_.finish(boot_ns(), standing(boot_ns()));
   tell_kept();
   return 0;
 }

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "cluster/arbiter.h"
+#include "cluster/change_keeper.h"
 #include "cluster/figures.h"
-#include "cluster/override_keeper.h"
 #include "cluster/parent_link.h"
 #include "cluster/policy_keeper.h"
 #include "cluster/question_desk.h"
@@ -44,10 +44,14 @@ class controller final : public outbox {
   policy_keeper const& policy() const { return policy_; }
   parent_link const* parent() const { return parent_.get(); }
   std::string listens_at() const { return below_->address(); }
-  verbs::override_book& overrides() { return overrides_.book(); }
+  verbs::override_book& overrides() { return changes_.book(); }
+  /// See change_keeper.
+  std::string why_closed() const { return changes_.why_closed(); }
   void overrides_changed();
   /// Throws sluice::error, and then nothing has changed.
   void use_policy(std::string const& text, runtime::policy_source const& source);
+  /// The same of one that was applied over the socket. The answer to that waits until it is kept.
+  void apply_policy(std::string const& text, runtime::policy_source const& source);
 
  private:
   void reload();
@@ -60,7 +64,9 @@ class controller final : public outbox {
   void hear_parent(std::int64_t now);
   void hear_question(wire::parent_socket::incoming const& from, wire::question& q,
                      std::int64_t now);
-  void use_heard_policy(std::string const& text);
+  bool take_policy(std::string const& text, std::string const& from);
+  change_keeper::standing standing(std::int64_t now) const;
+  void turn_changes(std::int64_t now);
   void settle(std::int64_t now);
   void settle_gates(std::int64_t now);
   void answer_questions(std::int64_t now);
@@ -73,8 +79,8 @@ class controller final : public outbox {
 
   runtime::config config_;
   runtime::services& services_;
+  change_keeper changes_;
   policy_keeper policy_;
-  override_keeper overrides_;
   std::unique_ptr<wire::security> keys_;  // read again by a reload; before it: the services'
   std::unique_ptr<arbiter> arbiter_;
   std::unique_ptr<wire::parent_socket> below_;

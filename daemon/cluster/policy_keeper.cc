@@ -2,7 +2,6 @@
 #include "cluster/policy_keeper.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -15,7 +14,7 @@ namespace sluice::cluster {
 
 namespace {
 
-constexpr char applied_file[] = "/applied-policy", heard_file[] = "/policy.json";
+constexpr char heard_file[] = "/policy.json";
 constexpr char heard_last[] = "the policy heard last";
 
 std::string hash_text(std::string const& text) {
@@ -24,11 +23,12 @@ std::string hash_text(std::string const& text) {
 
 }  // namespace
 
-policy_keeper::policy_keeper(runtime::config const& config, runtime::services& services)
+policy_keeper::policy_keeper(runtime::config const& config, runtime::services& services,
+                             std::optional<std::string> const& applied)
     : dir_(config.state_dir), services_(services) {
   std::string const from = config.policy.empty() ? heard_last : config.policy;
   if (!config.policy.empty()) file_text_ = policy::read_policy_text(config.policy);
-  std::string text = starting_text();
+  std::string text = starting_text(applied);
   loaded_s_ = unix_s();
   try {
     if (!text.empty()) site_ = policy::parse_policy(text, from);
@@ -43,25 +43,23 @@ policy_keeper::policy_keeper(runtime::config const& config, runtime::services& s
   note({from});
 }
 
-std::string policy_keeper::starting_text() {
+std::string policy_keeper::starting_text(std::optional<std::string> const& applied) {
   if (file_text_.empty()) return read_file(dir_ + heard_file).value_or("");
-  std::string text = applied_over(file_text_);
+  std::string text = over(file_text_, applied);
   if (text != file_text_) services_.log.info("policy applied over the socket is in force");
   return text;
 }
 
-/// What was applied over the text of the file, or that text.
-std::string policy_keeper::applied_over(std::string const& file_text) const {
-  std::optional<std::string> const kept = read_file(dir_ + applied_file);
-  if (!kept) return file_text;
-  std::size_t const line = kept->find('\n');
-  bool const is_over = line != kept->npos && kept->substr(0, line) == hash_text(file_text);
-  return is_over ? kept->substr(line + 1) : file_text;
+std::string policy_keeper::as_applied(std::string const& text) const {
+  return hash_text(file_text_) + "\n" + text;
 }
 
-bool policy_keeper::keep_applied(std::string const& text) const {
-  return replace_file(dir_ + applied_file, hash_text(file_text_) + "\n" + text,
-                      {.is_durable = true});
+std::string policy_keeper::over(std::string const& file_text,
+                                std::optional<std::string> const& applied) {
+  if (!applied) return file_text;
+  std::size_t const line = applied->find('\n');
+  bool const is_over = line != applied->npos && applied->substr(0, line) == hash_text(file_text);
+  return is_over ? applied->substr(line + 1) : file_text;
 }
 
 bool policy_keeper::keep_heard(std::string const& text) const {
@@ -90,9 +88,6 @@ std::optional<std::string> policy_keeper::changed_text(std::string const& file) 
   return text;
 }
 
-void policy_keeper::follow_file(std::string const& text) {
-  file_text_ = text;
-  unlink((dir_ + applied_file).c_str());
-}
+void policy_keeper::follow_file(std::string const& text) { file_text_ = text; }
 
 }  // namespace sluice::cluster

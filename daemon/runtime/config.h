@@ -18,6 +18,7 @@ struct config {
   std::string name;                  // default: the host's name up to the first dot
   std::string run_dir;               // sockets and segments; as `sluice --run-dir`
   std::string state_dir;             // incarnation, overrides, last policy; default run_dir/state
+  std::string shared_dir;            // of a cluster and its standby; empty: there is none
   std::vector<std::string> parents;  // tcp://host:port, in order of preference
   std::string listen;                // relay, cluster
   std::string keys;                  // directory; empty only with plain

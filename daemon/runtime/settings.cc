@@ -68,6 +68,10 @@ void apply_state_dir(config& c, std::string const& value, std::string const& whe
   c.state_dir = path_of(value, where);
 }
 
+void apply_shared_dir(config& c, std::string const& value, std::string const& where) {
+  c.shared_dir = path_of(value, where);
+}
+
 void apply_parent(config& c, std::string const& value, std::string const& where) {
   check_endpoint(value, false, where);
   if (std::find(c.parents.begin(), c.parents.end(), value) != c.parents.end())
@@ -275,6 +279,7 @@ void check(config const& c) {
   if (is_cluster && c.policy.empty()) refuse("--policy says what it hands out");
   if (!is_cluster && !c.policy.empty() && !c.parents.empty())
     refuse("its parent sends the policy, leave --policy out");
+  if (!is_cluster && !c.shared_dir.empty()) refuse("--shared-dir is for a cluster and its standby");
   if (!c.keys.empty() && c.plain) refuse("--keys and --plain exclude each other");
   bool const speaks = !c.parents.empty() || !c.listen.empty();
   if (speaks && c.keys.empty() && !c.plain)

@@ -88,6 +88,7 @@ char const* unchangeable(config const& was, config const& is) {
   if (was.name != is.name) return "name";
   if (was.run_dir != is.run_dir) return "run-dir";
   if (was.state_dir != is.state_dir) return "state-dir";
+  if (was.shared_dir != is.shared_dir) return "shared-dir";
   if (was.listen != is.listen) return "listen";
   if (was.parents != is.parents) return "parent";
   if (was.plain != is.plain || was.keys != is.keys) return "keys";

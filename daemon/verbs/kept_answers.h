@@ -65,19 +65,26 @@ class kept_answers {
     is_writing_ = false;
     is_unsaved_ = !is_written;
     tried_ns_ = now_ns;
-    for (auto& w : waiting_)
-      if (w.is_in_hand) told_.push_back({w.ticket, text_of(w.answer, is_written), w.is_afar});
-    std::erase_if(waiting_, [](waiting const& w) { return w.is_in_hand; });
+    tell(is_written ? nullptr : "it could not be saved: a restart of the daemon takes it back");
+  }
+  /// It is not to be written any more, and who waits is told why.
+  void give_up(char const* why) {
+    begin();
+    is_writing_ = is_unsaved_ = false;
+    tell(why);
   }
   /// Those who can be told now.
   std::vector<told> take() { return std::exchange(told_, {}); }
 
  private:
-  static std::string text_of(nlohmann::json& answer, bool is_written) {
+  void tell(char const* warning) {
     constexpr auto replace = nlohmann::json::error_handler_t::replace;
-    if (!is_written)
-      answer["warnings"].push_back("it could not be saved: a restart of the daemon takes it back");
-    return answer.dump(-1, ' ', false, replace);
+    for (auto& w : waiting_) {
+      if (!w.is_in_hand) continue;
+      if (warning != nullptr) w.answer["warnings"].push_back(warning);
+      told_.push_back({w.ticket, w.answer.dump(-1, ' ', false, replace), w.is_afar});
+    }
+    std::erase_if(waiting_, [](waiting const& w) { return w.is_in_hand; });
   }
 
   bool is_changed_ = false, is_new_ = false, is_unsaved_ = false, is_writing_ = false;

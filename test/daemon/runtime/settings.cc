@@ -70,6 +70,11 @@ TEST_CASE("control settings: a node that shows the cluster has one above it") {
   CHECK(made(file, {}).view == runtime::view_kind::node);
   CHECK(made(file, {"--view", "cluster"}).view == runtime::view_kind::cluster);
   CHECK_THAT(refusal(file, {"--view", "all"}), Catch::Contains("no view; there are node, cluster"));
+  CHECK(made(R"({"role": "cluster", "listen": "tcp://0.0.0.0:1", "keys": "/k", "policy": "/p",
+    "shared-dir": "/s"})",
+             {})
+            .shared_dir == "/s");
+  CHECK_THAT(refusal(R"({"role": "node", "shared-dir": "/s"})"), Catch::Contains("standby"));
   CHECK_THAT(refusal(R"({"role": "node", "view": "cluster"})"), Catch::Contains("--parent"));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people set for a job ends with it, and not while one of its nodes cannot be heard: in
 // virtual time, below a cluster and below a relay.
-#include "cluster/override_keeper.h"
+#include "cluster/change_keeper.h"
 
 #include <catch2/catch.hpp>
 
@@ -68,7 +68,7 @@ struct town : world {
 
   core::job_id key = wire::job_key(1000, "wide");
   runtime::logger log{runtime::level::error, [](std::string_view) {}, [] { return 0; }};
-  cluster::override_keeper keeper{"/nowhere/overrides.json", log};
+  cluster::change_keeper keeper{cluster::change_files("/nowhere"), log};
 };
 
 }  // namespace

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/change_keeper.h"
+
+#include <poll.h>
+
+#include <utility>
+
+#include "base/boot_id.h"
+
+namespace sluice::cluster {
+
+namespace {
+
+constexpr std::int64_t read_every_ns = 1'000'000'000, slow_ns = 3'000'000'000;
+constexpr int longest_start_ms = 2000;
+constexpr char overtaken[] =
+    "most nodes do not obey this controller any more: the change was taken back";
+constexpr char silent[] = "its server does not answer";
+
+}  // namespace
+
+change_keeper::change_keeper(change_files files, runtime::logger& log)
+    : files_(std::move(files)), log_(log) {
+  if (files_.is_shared())
+    read_first();
+  else
+    take_in(files_.read(true));
+}
+
+/// So that a controller that starts again has the applied policy from the beginning.
+void change_keeper::read_first() {
+  begin_read(0);
+  pollfd bell = {fd(), POLLIN, 0};
+  if (is_busy() && poll(&bell, 1, longest_start_ms) == 1) end_work(0);
+}
+
+void change_keeper::set_applied(std::string text) {
+  applied_ = std::move(text);
+  is_applied_new_ = true;
+  kept_.changed();
+}
+
+/// A standby that follows a file which was edited leaves the one who has the pool alone.
+void change_keeper::forget_applied() {
+  if (!applied_ || !is_ours()) return;
+  applied_.reset();
+  is_applied_new_ = true;
+  kept_.changed_unasked();
+}
+
+std::optional<std::int64_t> change_keeper::due_ns() const {
+  return is_ours() ? kept_.due_ns() : std::nullopt;
+}
+
+std::string change_keeper::why_closed() const {
+  if (is_ours()) return {};
+  if (!has_pool_)
+    return "most nodes obey another controller, or none yet: make this change at the one that "
+           "they obey";
+  if (!trouble_.empty()) return "what was changed by hand cannot be read: " + trouble_;
+  return "this controller has just taken over; try again in a moment";
+}
+
+// ---- its files
+
+void change_keeper::begin_read(std::int64_t now_ns) {
+  read_ns_ = now_ns;
+  is_reading_ = true;
+  reads_as_ours_ = has_pool_;
+  thread_.begin([this, is_ours = has_pool_] { found_ = files_.read(is_ours); });
+}
+
+void change_keeper::begin_write(std::int64_t now_ns) {
+  kept_.begin();
+  is_reading_ = false;
+  is_written_ = false;
+  writing_ = {book_.to_text(boot_id()), applied_};
+  auto const write = [this, texts = writing_, with_applied = is_applied_new_] {
+    is_written_ = files_.write(texts, with_applied);
+  };
+  is_applied_new_ = false;
+  if (!thread_.begin(write)) end_write(now_ns);
+}
+
+/// One that ends after the pool went does not count: another one may have read before it.
+void change_keeper::end_write(std::int64_t now_ns) {
+  if (is_written_)
+    seen_ = std::move(writing_);
+  else
+    is_applied_new_ = true;
+  bool const is_kept = is_written_ && is_ours();
+  if (!is_kept) log_.error("changes by hand are not saved", {{"dir", files_.dir()}});
+  kept_.tried(now_ns, is_kept);
+}
+
+bool change_keeper::end_work(std::int64_t now_ns) {
+  thread_.end();
+  if (is_reading_) return take_in(std::exchange(found_, {}));
+  end_write(now_ns);
+  return false;
+}
+
+/// True: there is something that we did not know.
+bool change_keeper::take_in(found_changes found) {
+  if (found.trouble != trouble_ && !found.trouble.empty())
+    log_.error("changes by hand cannot be read", {{"why", found.trouble}});
+  trouble_ = std::move(found.trouble);
+  if (!trouble_.empty()) return false;
+  for (auto const& file : found.lost)
+    log_.error("changes by hand lost", {{"why", file.why}, {"kept_as", file.kept_as}});
+  is_fresh_ = reads_as_ours_;
+  if (is_fresh_) log_.info("changes by hand are kept here", {{"dir", files_.dir()}});
+  if (seen_ == found.texts) return false;  // what waits to be written is still the newest
+  give_up();
+  book_ = std::move(found.book);
+  applied_ = found.texts.applied;
+  seen_ = std::move(found.texts);
+  return true;
+}
+
+/// What was changed and not written is taken back: the next reading brings what counts.
+void change_keeper::give_up() {
+  if (!kept_.due_ns()) return;
+  kept_.give_up(overtaken);
+  is_applied_new_ = false;
+  seen_.reset();
+}
+
+void change_keeper::follow(std::int64_t now_ns, standing at) {
+  if (at.has_pool && !has_pool_) read_ns_ = 0;  // at once
+  has_pool_ = at.has_pool;
+  if (has_pool_) pool_ns_ = now_ns;
+  if (!has_pool_) is_fresh_ = reads_as_ours_ = false;
+  bool const is_lost = files_.is_shared() && now_ns - pool_ns_ > at.patience_ns;
+  if (is_lost) give_up();
+}
+
+bool change_keeper::turn(std::int64_t now_ns, standing at) {
+  follow(now_ns, at);
+  bool const is_news = thread_.is_over() && end_work(now_ns);
+  if (thread_.is_busy()) {
+    if (is_reading_ && now_ns - read_ns_ > slow_ns) trouble_ = silent;
+    return is_news;
+  }
+  auto const due = due_ns();
+  if (due && now_ns >= *due) begin_write(now_ns);
+  if (!is_ours() && now_ns - read_ns_ >= read_every_ns) begin_read(now_ns);
+  return is_news;
+}
+
+void change_keeper::finish(std::int64_t now_ns, standing at) {
+  follow(now_ns, at);
+  if (thread_.is_busy()) end_work(now_ns);
+  if (is_ours() && kept_.due_ns()) begin_write(now_ns);
+  if (thread_.is_busy()) end_work(now_ns);
+}
+
+// ---- jobs that are gone
+
+bool change_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {
+  bool const is_clock_set = book_.follow_clock(today);
+  std::vector<std::string> ended = book_.expire(today);
+  if (is_ours()) {
+    auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
+      return absent_.is_over(job, known.presence_of(job), now);
+    };
+    for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
+    absent_.keep_if([&](core::job_id job) { return book_.find(job) != nullptr; });
+  } else {
+    absent_ = {};  // it does not hear of jobs as the other one does
+  }
+  for (auto const& line : ended) log_.info("override ended", {{"what", line}});
+  bool const is_changed = is_clock_set || !ended.empty();
+  if (is_changed && is_ours()) kept_.changed_unasked();
+  return is_changed;
+}
+
+}  // namespace sluice::cluster

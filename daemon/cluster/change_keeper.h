@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people changed by hand at a controller, on disk: overrides and the applied policy. It also
+// undoes overrides of jobs that are gone.
+// Where its directory is shared with a standby, the controller that has the pool writes there. The
+// other one only reads, once a second, so it has all of it when it takes over.
+// What stays true: the loop never waits for the disk, but at its start and its end. Nobody writes
+// to a shared directory before he has read it as the one who has the pool. A change that another
+// one's write overtook is taken back, and whoever made it is told so.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/side_thread.h"
+#include "cluster/absences.h"
+#include "cluster/change_files.h"
+#include "cluster/roster.h"
+#include "runtime/log.h"
+#include "verbs/kept_answers.h"
+#include "verbs/views/overrides.h"
+
+namespace sluice::cluster {
+
+class change_keeper {
+ public:
+  /// Reads what is there. It waits two seconds for a shared directory, and goes on without it. A
+  /// file that is of no use is lost, and the log says so.
+  change_keeper(change_files files, runtime::logger& log);
+
+  verbs::override_book& book() { return book_; }
+  /// As its file has it; none: nobody applied one.
+  std::optional<std::string> const& applied() const { return applied_; }
+  void set_applied(std::string text);
+  void forget_applied();
+  /// What was changed, and who waits until it is written.
+  verbs::kept_answers& kept() { return kept_; }
+  /// When turn() has something to write.
+  std::optional<std::int64_t> due_ns() const;
+  /// Why nothing may be changed here now; empty: it may.
+  std::string why_closed() const;
+
+  /// To be polled; then turn() takes what came of the work.
+  int fd() const { return thread_.fd(); }
+  bool is_busy() const { return thread_.is_busy(); }
+  /// Whether we have the pool now, and how long a change waits for it when we lack it. A new policy
+  /// costs it for a moment: nodes do not lend yet of what they have not heard of.
+  struct standing {
+    bool has_pool;
+    std::int64_t patience_ns;
+  };
+  /// Begins what is due. True: the book or the applied policy is another one now.
+  bool turn(std::int64_t now_ns, standing at);
+  /// Waits until all is written, or could not be.
+  void finish(std::int64_t now_ns, standing at);
+  /// Once a second: what has ended, or was meant for a job that is gone. True: the book has
+  /// changed.
+  bool take_back(roster const& known, lease::time_ns now, dated_moment today);
+
+ private:
+  bool is_ours() const { return !files_.is_shared() || is_fresh_; }
+  void follow(std::int64_t now_ns, standing at);
+  void begin_read(std::int64_t now_ns);
+  void read_first();
+  void begin_write(std::int64_t now_ns);
+  void give_up();
+  bool end_work(std::int64_t now_ns);
+  void end_write(std::int64_t now_ns);
+  bool take_in(found_changes found);
+
+  change_files const files_;
+  runtime::logger& log_;
+  verbs::override_book book_;
+  std::optional<std::string> applied_;
+  bool is_applied_new_ = false;       // and not written
+  std::optional<change_texts> seen_;  // what the files have, as far as we know; none: read them
+  verbs::kept_answers kept_;
+  absences absent_;
+
+  bool has_pool_ = false;
+  std::int64_t pool_ns_ = 0;    // we had it last
+  bool is_fresh_ = false;       // read as the one who has the pool, and it stayed with us
+  bool reads_as_ours_ = false;  // the same of the reading in hand
+  std::int64_t read_ns_ = 0;
+  std::string trouble_;
+
+  bool is_reading_ = false;  // else writing
+  change_texts writing_;
+  // The thread's while it is busy.
+  bool is_written_ = false;
+  found_changes found_;
+  side_thread thread_;
+};
+
+}  // namespace sluice::cluster

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two controllers with one directory for what is changed by hand: who has the pool writes there.
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/whole_file.h"
+#include "cluster/change_keeper.h"
+#include "lib/scratch.h"
+#include "wire/message.h"
+
+using namespace sluice;
+using cluster::change_keeper;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr bool owner = true, standby = false;
+
+struct desk {
+  std::int64_t now_ns = 1000 * ms;
+  test::scratch place;
+  std::string said;
+  runtime::logger log{runtime::level::info, [this](std::string_view line) { said += line; },
+                      [] { return 0; }};
+
+  change_keeper keeper(char const* name) {
+    return change_keeper(cluster::change_files(place.dir, name), log);
+  }
+  std::string path() const { return place.dir + "/overrides.json"; }
+  /// Turns for a time, each after the work in hand. True: somebody else changed something.
+  bool run(change_keeper& k, bool has_pool, std::int64_t for_ms = 3000) {
+    bool is_news = false;
+    for (std::int64_t const end_ns = now_ns + for_ms * ms; now_ns < end_ns; now_ns += 50 * ms) {
+      is_news |= k.turn(now_ns, {has_pool, 2000 * ms});
+      pollfd bell = {k.fd(), POLLIN, 0};
+      if (k.is_busy()) REQUIRE(poll(&bell, 1, 60'000) == 1);
+    }
+    return is_news;
+  }
+};
+
+core::job_id const job = wire::job_key(1000, "wide");
+
+void pause(change_keeper& k) {
+  k.book().pause(job, 1000, "wide", {});
+  k.kept().hold({0, 0, 0, -1}, [&] { return k.kept().changed(), nlohmann::json::object(); });
+}
+
+bool is_paused(change_keeper& k) { return k.book().find(job) != nullptr; }
+
+std::string answer_to(change_keeper& k) {
+  auto const told = k.kept().take();
+  return told.size() == 1 ? told[0].text : "";
+}
+
+}  // namespace
+
+TEST_CASE("shared changes: the one without the pool follows, and takes over", "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  CHECK_FALSE(first.why_closed().empty());
+  d.run(first, owner);
+  d.run(second, standby);
+  REQUIRE(first.why_closed().empty());
+  CHECK_FALSE(second.why_closed().empty());
+  pause(first);
+  first.set_applied("policy");
+  CHECK_FALSE(d.run(first, owner));
+  CHECK(answer_to(first) == "{}");
+  CHECK(d.run(second, standby));
+  CHECK(is_paused(second));
+  CHECK(second.applied() == "policy");
+  CHECK_FALSE(d.run(second, owner));
+  REQUIRE(second.why_closed().empty());
+  second.book().resume(job, false);
+  second.forget_applied();
+  second.kept().changed();
+  d.run(second, owner);
+  CHECK(d.run(first, standby));
+  CHECK_FALSE(is_paused(first));
+  CHECK_FALSE(first.applied());
+}
+
+TEST_CASE("shared changes: a change waits for a pool that is away for a moment", "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(first, owner);
+  pause(first);
+  first.set_applied("policy");
+  SECTION("and is written when it is back") {
+    CHECK_FALSE(d.run(first, standby, 1500));
+    CHECK_FALSE(read_file(d.path()));
+    CHECK(first.kept().take().empty());
+    CHECK_FALSE(d.run(first, owner));
+    CHECK(answer_to(first) == "{}");
+    CHECK(d.run(second, standby));
+    CHECK(is_paused(second));
+    return;
+  }
+  SECTION("or is taken back after a while") {}
+  SECTION("or when another one has written meanwhile") {
+    d.run(second, owner);
+    second.kept().changed();
+    d.run(second, owner, 1000);
+    d.run(first, standby, 100);
+    CHECK(d.run(first, owner));
+  }
+  d.run(first, standby);
+  CHECK_FALSE(is_paused(first));
+  CHECK_FALSE(first.applied());
+  CHECK_THAT(answer_to(first), Catch::Contains("taken back"));
+  CHECK(read_file(d.path()).value_or("").find("wide") == std::string::npos);
+}
+
+TEST_CASE("shared changes: only the one with the pool sets a damaged file aside", "[cluster]") {
+  desk d;
+  change_keeper k = d.keeper("c1");
+  REQUIRE(replace_file(d.path(), "not a book"));
+  d.run(k, standby);
+  CHECK(read_file(d.path()) == "not a book");
+  d.run(k, owner);
+  CHECK(k.why_closed().empty());
+  CHECK_FALSE(read_file(d.path()));
+  CHECK(read_file(d.path() + ".unreadable") == "not a book");
+  CHECK_THAT(d.said, Catch::Contains("changes by hand lost"));
+}
+
+TEST_CASE("shared changes: a directory of others, or none, is not believed", "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), k = d.keeper("c2");
+  d.run(first, owner);
+  pause(first);
+  d.run(first, owner);
+  REQUIRE(chmod(d.place.dir.c_str(), 0770) == 0);
+  d.run(k, owner);
+  CHECK_FALSE(is_paused(k));
+  CHECK_THAT(k.why_closed(), Catch::Contains("writable by nobody else"));
+  REQUIRE(chmod(d.place.dir.c_str(), 0700) == 0);
+  d.run(k, owner);
+  CHECK(is_paused(k));
+  CHECK(k.why_closed().empty());
+}
