@@ -227,6 +227,7 @@ class service {
   std::uint64_t areas_are_ = 1;  // another version with each that comes or goes
   std::mutex areas_mutex_;       // of areas_: whoever changes it, and threads that are not the loop
   std::map<file_key, file_ptr> files_;
+  std::size_t look_again_at_ = 0;  // so many files, when room for them was made last
   file_key swept_to_ = {};
   std::map<file_key, directory_ptr> directories_;
   std::string last_path_;  // of last_directory_, when it was opened

@@ -233,13 +233,14 @@ void service::make_room(request const& r) {
         drop(file_ptr(at->second));
       }
     }
-  if (files_.size() < files_max) return;
+  if (files_.size() < std::max(files_max, look_again_at_)) return;
   std::vector<file_ptr> idle;
   for (auto const& [k, f] : files_)
     if (is_idle(*f) && (flags_of(*f) & abi::order_bypass) == 0) idle.push_back(f);
   std::sort(idle.begin(), idle.end(), [](auto& a, auto& b) { return a->used_ns < b->used_ns; });
   idle.resize(std::min(idle.size(), files_max / 4));
   for (auto const& f : idle) drop(f);
+  look_again_at_ = files_.size() + files_max / 16;  // to look at all of them is dear
   if (idle.empty() && !is_checkpointing_) want_checkpoint();
 }
 

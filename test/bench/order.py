@@ -11,7 +11,7 @@ import subprocess
 
 from common import BUILD, SLUICE, Broken, Scratch, finish, machine, median, need_stage, say_machine
 from common import write_json
-from order_jobs import run_jobs
+from order_jobs import WORK, run_jobs
 from order_programs import PROGRAMS
 from timed_disks import SERVER, disks, enter_own_mounts
 
@@ -21,7 +21,6 @@ MODES = {"native": ("plain", None),
          "durable": ("plain", "durable"), "ordered": ("plain", "ordered"),
          "native-async": ("async", None), "durable-async": ("async", "durable"),
          "native-fast": ("fast", None)}
-WORK = os.path.join(BUILD, "bench", "order_work")
 RUN_MS = 1000
 COLUMNS = ("per_second", "p50_us", "p99_us", "longest_us", "flushes", "writes")
 
