@@ -49,14 +49,14 @@ void change_keeper::forget_applied() {
 }
 
 std::optional<std::int64_t> change_keeper::due_ns() const {
-  return is_ours() ? kept_.due_ns() : std::nullopt;
+  return is_ours() && !is_busy() ? kept_.due_ns() : std::nullopt;
 }
 
 std::string change_keeper::why_closed() const {
   if (is_ours()) return {};
-  if (!has_pool_)
-    return "most nodes obey another controller, or none yet: make this change at the one that "
-           "they obey";
+  if (!is_ruling_)
+    return "most nodes obey another controller, or none yet, or the policy shares nothing: make "
+           "this change at the one that they obey";
   if (!trouble_.empty()) return "what was changed by hand cannot be read: " + trouble_;
   return "this controller has just taken over; try again in a moment";
 }
@@ -66,8 +66,8 @@ std::string change_keeper::why_closed() const {
 void change_keeper::begin_read(std::int64_t now_ns) {
   read_ns_ = now_ns;
   is_reading_ = true;
-  reads_as_ours_ = has_pool_;
-  thread_.begin([this, is_ours = has_pool_] { found_ = files_.read(is_ours); });
+  reads_as_ours_ = is_ruling_;
+  thread_.begin([this, is_ours = is_ruling_] { found_ = files_.read(is_ours); });
 }
 
 void change_keeper::begin_write(std::int64_t now_ns) {
@@ -82,7 +82,7 @@ void change_keeper::begin_write(std::int64_t now_ns) {
   if (!thread_.begin(write)) end_write(now_ns);
 }
 
-/// One that ends after the pool went does not count: another one may have read before it.
+/// One that ends when we rule no more does not count: another one may have read before it.
 void change_keeper::end_write(std::int64_t now_ns) {
   if (is_written_)
     seen_ = std::move(writing_);
@@ -108,14 +108,23 @@ bool change_keeper::take_in(found_changes found) {
   if (!trouble_.empty()) return false;
   for (auto const& file : found.lost)
     log_.error("changes by hand lost", {{"why", file.why}, {"kept_as", file.kept_as}});
-  is_fresh_ = reads_as_ours_;
-  if (is_fresh_) log_.info("changes by hand are kept here", {{"dir", files_.dir()}});
+  bool const was_fresh = std::exchange(is_fresh_, reads_as_ours_);
+  if (is_fresh_ && !was_fresh) log_.info("changes by hand are kept here", {{"dir", files_.dir()}});
   if (seen_ == found.texts) return false;  // what waits to be written is still the newest
+  if (was_fresh) return write_again();
   give_up();
   book_ = std::move(found.book);
   applied_ = found.texts.applied;
   seen_ = std::move(found.texts);
   return true;
+}
+
+/// Another one had lost the pool, and its write hung until now. False: there is nothing to learn.
+bool change_keeper::write_again() {
+  log_.warning("another controller wrote late: all is written again", {{"dir", files_.dir()}});
+  is_applied_new_ = true;
+  kept_.changed_unasked();
+  return false;
 }
 
 /// What was changed and not written is taken back: the next reading brings what counts.
@@ -127,11 +136,11 @@ void change_keeper::give_up() {
 }
 
 void change_keeper::follow(std::int64_t now_ns, standing at) {
-  if (at.has_pool && !has_pool_) read_ns_ = 0;  // at once
-  has_pool_ = at.has_pool;
-  if (has_pool_) pool_ns_ = now_ns;
-  if (!has_pool_) is_fresh_ = reads_as_ours_ = false;
-  bool const is_lost = files_.is_shared() && now_ns - pool_ns_ > at.patience_ns;
+  if (at.is_ruling && !is_ruling_) read_ns_ = 0;  // at once
+  is_ruling_ = at.is_ruling;
+  if (is_ruling_) ruled_ns_ = now_ns;
+  if (!is_ruling_) is_fresh_ = reads_as_ours_ = false;
+  bool const is_lost = files_.is_shared() && now_ns - ruled_ns_ > at.patience_ns;
   if (is_lost) give_up();
 }
 
@@ -144,7 +153,8 @@ bool change_keeper::turn(std::int64_t now_ns, standing at) {
   }
   auto const due = due_ns();
   if (due && now_ns >= *due) begin_write(now_ns);
-  if (!is_ours() && now_ns - read_ns_ >= read_every_ns) begin_read(now_ns);
+  bool const is_time = files_.is_shared() && now_ns - read_ns_ >= read_every_ns;
+  if (is_time && !thread_.is_busy()) begin_read(now_ns);
   return is_news;
 }
 
@@ -157,21 +167,23 @@ void change_keeper::finish(std::int64_t now_ns, standing at) {
 
 // ---- jobs that are gone
 
+/// A standby leaves that to the other one: its clock may be wrong, and it does not hear of all
+/// jobs.
 bool change_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {
+  if (!is_ours()) {
+    absent_ = {};
+    return false;
+  }
   bool const is_clock_set = book_.follow_clock(today);
   std::vector<std::string> ended = book_.expire(today);
-  if (is_ours()) {
-    auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
-      return absent_.is_over(job, known.presence_of(job), now);
-    };
-    for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
-    absent_.keep_if([&](core::job_id job) { return book_.find(job) != nullptr; });
-  } else {
-    absent_ = {};  // it does not hear of jobs as the other one does
-  }
+  auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
+    return absent_.is_over(job, known.presence_of(job), now);
+  };
+  for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
+  absent_.keep_if([&](core::job_id job) { return book_.find(job) != nullptr; });
   for (auto const& line : ended) log_.info("override ended", {{"what", line}});
   bool const is_changed = is_clock_set || !ended.empty();
-  if (is_changed && is_ours()) kept_.changed_unasked();
+  if (is_changed) kept_.changed_unasked();
   return is_changed;
 }
 

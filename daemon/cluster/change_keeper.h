@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people changed by hand at a controller, on disk: overrides and the applied policy. It also
 // undoes overrides of jobs that are gone.
-// Where its directory is shared with a standby, the controller that has the pool writes there. The
-// other one only reads, once a second, so it has all of it when it takes over.
+// Where its directory is shared with a standby, the controller that rules writes there, the one
+// that most nodes obey. The other one only reads, so it has all of it when it takes over. Both read
+// once a second: a write that hung may come when its controller rules no more.
 // What stays true: the loop never waits for the disk, but at its start and its end. Nobody writes
-// to a shared directory before he has read it as the one who has the pool. A change that another
-// one's write overtook is taken back, and whoever made it is told so.
+// to a shared directory before he has read it as the one who rules. A change that another one's
+// write overtook is taken back, and whoever made it is told so.
 #pragma once
 
 #include <optional>
@@ -43,10 +44,10 @@ class change_keeper {
   /// To be polled; then turn() takes what came of the work.
   int fd() const { return thread_.fd(); }
   bool is_busy() const { return thread_.is_busy(); }
-  /// Whether we have the pool now, and how long a change waits for it when we lack it. A new policy
-  /// costs it for a moment: nodes do not lend yet of what they have not heard of.
+  /// Whether we rule now (lease::parent), and how long a change waits when we do not. A new policy
+  /// costs that for a moment: nodes do not lend yet of what they have not heard of.
   struct standing {
-    bool has_pool;
+    bool is_ruling;
     std::int64_t patience_ns;
   };
   /// Begins what is due. True: the book or the applied policy is another one now.
@@ -67,6 +68,7 @@ class change_keeper {
   bool end_work(std::int64_t now_ns);
   void end_write(std::int64_t now_ns);
   bool take_in(found_changes found);
+  bool write_again();
 
   change_files const files_;
   runtime::logger& log_;
@@ -77,9 +79,9 @@ class change_keeper {
   verbs::kept_answers kept_;
   absences absent_;
 
-  bool has_pool_ = false;
-  std::int64_t pool_ns_ = 0;    // we had it last
-  bool is_fresh_ = false;       // read as the one who has the pool, and it stayed with us
+  bool is_ruling_ = false;
+  std::int64_t ruled_ns_ = 0;   // last
+  bool is_fresh_ = false;       // read as the one who rules, and that stayed with us
   bool reads_as_ours_ = false;  // the same of the reading in hand
   std::int64_t read_ns_ = 0;
   std::string trouble_;

@@ -144,7 +144,7 @@ bool controller::take_policy(std::string const& text, std::string const& from) {
 
 change_keeper::standing controller::standing(std::int64_t now) const {
   if (config_.shared_dir.empty()) return {true, 0};
-  return {arbiter_->ledger().has_pool(now),
+  return {arbiter_->ledger().is_ruling(now),
           std::max(least_patience_ns, patience_cycles * arbiter_->set().time.cycle_ns)};
 }
 
@@ -152,7 +152,11 @@ change_keeper::standing controller::standing(std::int64_t now) const {
 void controller::turn_changes(std::int64_t now) {
   if (!changes_.turn(now, standing(now))) return;
   arbiter_->set_overrides(&changes_.book());
-  take_policy(policy_keeper::over(policy_.file_text(), changes_.applied()), config_.shared_dir);
+  std::string const next = policy_keeper::over(policy_.file_text(), changes_.applied());
+  if (changes_.applied() && next == policy_.file_text())
+    services_.log.warning("the policy of the other controller was applied over another file",
+                          {{"ours", config_.policy}});
+  take_policy(next, config_.shared_dir);
 }
 
 // A list that is gone, or was cut to nothing, is an accident: all nodes would be strangers. One

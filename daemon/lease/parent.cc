@@ -219,6 +219,12 @@ bool parent::has_pool(time_ns now) const {
   return true;
 }
 
+bool parent::is_ruling(time_ns now) const {
+  if (set_.relay || set_.owner != pool_owner::majority) return true;
+  auto const has_one = [](total const& t) { return t.terms.pool > 0; };
+  return std::any_of(totals_.begin(), totals_.end(), has_one) && has_pool(now);
+}
+
 rate parent::ledger_sum(unsigned supply, time_ns now) const {
   if (supply >= totals_.size()) return 0;
   total const& t = totals_[supply];

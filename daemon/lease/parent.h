@@ -94,6 +94,9 @@ class parent {
   rate ledger_sum(unsigned supply, time_ns now) const;
   /// Nobody else gives the pool away: it is ours, or lends of most nodes say so, or there is none.
   bool has_pool(time_ns now) const;
+  /// The same, and there is one where it goes by majority: of two that share a policy one at most
+  /// rules.
+  bool is_ruling(time_ns now) const;
   bool is_quiet(time_ns now) const;  // restarted less than Q ago
   rules const& obeys() const { return set_.obeys; }
   std::uint64_t divisions() const { return divisions_; }  // of claims, each sorts all children

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two controllers with one directory for what is changed by hand: who has the pool writes there.
+// Two controllers with one directory for what is changed by hand: the one that rules writes there.
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -115,6 +115,49 @@ TEST_CASE("shared changes: a change waits for a pool that is away for a moment",
   CHECK_FALSE(first.applied());
   CHECK_THAT(answer_to(first), Catch::Contains("taken back"));
   CHECK(read_file(d.path()).value_or("").find("wide") == std::string::npos);
+}
+
+TEST_CASE("shared changes: a write that hung until its controller had lost the pool does not stay",
+          "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(first, owner);
+  pause(first);
+  first.set_applied("policy");
+  d.run(first, owner);
+  auto const late = read_file(d.path());
+  d.run(second, owner);
+  second.book().resume(job, false);
+  second.kept().changed();
+  d.run(second, owner);
+  auto const newest = read_file(d.path());
+  REQUIRE(newest != late);
+  REQUIRE(replace_file(d.path(), *late));
+  REQUIRE(replace_file(d.place.dir + "/applied-policy", "late"));
+  CHECK_FALSE(d.run(second, owner));
+  CHECK(read_file(d.path()) == newest);
+  CHECK(read_file(d.place.dir + "/applied-policy") == "policy");
+  CHECK_FALSE(is_paused(second));
+}
+
+TEST_CASE("shared changes: a standby whose clock is wrong ends nothing", "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  cluster::roster const nobody{cluster::policy_table{}};
+  d.run(first, owner);
+  dated_moment const today = {1000, 1000};
+  first.book().pause(job, 1000, "wide", verbs::ends_after({}, 3600, today));
+  first.kept().changed();
+  d.run(first, owner);
+  d.run(second, standby);
+  REQUIRE(is_paused(second));
+  CHECK_FALSE(second.take_back(nobody, d.now_ns, {9000, 9000}));
+  d.run(second, owner);
+  CHECK(is_paused(second));
+  CHECK_FALSE(second.take_back(nobody, d.now_ns, today));
+  CHECK(is_paused(second));
+  CHECK(second.take_back(nobody, d.now_ns, {9000, 9000}));
+  CHECK_FALSE(is_paused(second));
 }
 
 TEST_CASE("shared changes: only the one with the pool sets a damaged file aside", "[cluster]") {

@@ -517,3 +517,17 @@ TEST_CASE("a supply is unused only when all that was given and lent of it has en
   b.p.set_terms(other);
   CHECK(b.p.ledger_sum(0, b.now) == 0);
 }
+
+TEST_CASE("by majority only who gives a pool away rules", "[lease]") {
+  lease::parent::settings s;
+  s.owner = lease::pool_owner::majority;
+  bench b(s, 3, 800), shares_nothing(s, 3, 0);
+  std::vector<node> nodes = {{.id = 0}, {.id = 1}};
+  CHECK_FALSE(b.p.is_ruling(b.now));
+  CHECK_FALSE(shares_nothing.p.is_ruling(b.now));  // though nobody else has a pool
+  for (unsigned turn = 0; turn < 2; ++turn)
+    for (node& n : nodes) b.ask(n, 0), shares_nothing.ask(n, 0);
+  CHECK(b.p.is_ruling(b.now));
+  CHECK_FALSE(shares_nothing.p.is_ruling(b.now));
+  CHECK(bench({}, 3, 0).p.is_ruling(b.now));
+}
