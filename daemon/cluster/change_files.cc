@@ -41,11 +41,19 @@ descriptor change_files::open_directory() const {
   return dir;
 }
 
+verbs::override_book change_files::book_of(change_texts const& texts) {
+  if (!texts.overrides) return {};
+  return verbs::override_book::from_text(*texts.overrides, wire::job_key, boot_id());
+}
+
+/// The next change replaces a book, so it is kept under another name. An applied policy stays where
+/// it is: perhaps it can be read at the next start.
 std::optional<std::string> change_files::text_of(char const* name, found_changes& found) const try {
   return read_kept(dir_ + name);
 } catch (error const& e) {
   if (is_shared()) throw;
-  found.lost.push_back({e.what(), set_aside(dir_ + name)});
+  bool const is_book = name == overrides_file;
+  found.lost.push_back({e.what(), is_book ? set_aside(dir_ + name) : dir_ + name});
   return std::nullopt;
 }
 
@@ -53,9 +61,8 @@ found_changes change_files::read(bool may_set_aside) const try {
   found_changes found;
   descriptor const dir = is_shared() ? open_directory() : descriptor();
   found.texts = {text_of(overrides_file, found), text_of(applied_file, found)};
-  if (!found.texts.overrides) return found;
   try {
-    found.book = verbs::override_book::from_text(*found.texts.overrides, wire::job_key, boot_id());
+    found.book = book_of(found.texts);
   } catch (error const& e) {
     if (!may_set_aside) throw;
     found.lost.push_back({e.what(), set_aside(dir_ + overrides_file)});

@@ -37,7 +37,8 @@ class change_files {
 
   std::string const& dir() const { return dir_; }
   bool is_shared() const { return !writer_.empty(); }
-  bool is_empty() const;  // none of the files is there
+  static verbs::override_book book_of(change_texts const& texts);  // throws sluice_error
+  bool is_empty() const;                                           // none of the files is there
   /// `may_set_aside`: a file that is of no use is out of the way then, and as if it were not there.
   /// In a shared directory that is for one alone; and no file is set aside because its server
   /// fails.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t read_every_ns = 1'000'000'000, slow_ns = 3'000'000'000;
 constexpr int longest_start_ms = 2000;
 constexpr char overtaken[] =
-    "most nodes do not obey this controller any more: the change was taken back";
+    "most nodes do not obey this controller any more: do not count on this change";
 constexpr char silent[] = "its server does not answer";
 
 }  // namespace
@@ -53,10 +53,7 @@ std::optional<std::int64_t> change_keeper::due_ns() const {
 }
 
 std::string change_keeper::why_closed() const {
-  if (is_ours()) return {};
-  if (!is_ruling_)
-    return "most nodes obey another controller, or none yet, or the policy shares nothing: make "
-           "this change at the one that they obey";
+  if (keeps_changes() || !is_ruling_) return {};
   if (!trouble_.empty()) return "what was changed by hand cannot be read: " + trouble_;
   return "this controller has just taken over; try again in a moment";
 }
@@ -64,7 +61,7 @@ std::string change_keeper::why_closed() const {
 // ---- its files
 
 void change_keeper::begin_read(std::int64_t now_ns) {
-  read_ns_ = now_ns;
+  read_ns_ = began_ns_ = now_ns;
   is_reading_ = true;
   reads_as_ours_ = is_ruling_;
   thread_.begin([this, is_ours = is_ruling_] { found_ = files_.read(is_ours); });
@@ -72,6 +69,7 @@ void change_keeper::begin_read(std::int64_t now_ns) {
 
 void change_keeper::begin_write(std::int64_t now_ns) {
   kept_.begin();
+  began_ns_ = now_ns;
   is_reading_ = false;
   is_written_ = false;
   writing_ = {book_.to_text(boot_id()), applied_};
@@ -82,22 +80,28 @@ void change_keeper::begin_write(std::int64_t now_ns) {
   if (!thread_.begin(write)) end_write(now_ns);
 }
 
-/// One that ends when we rule no more does not count: another one may have read before it.
-void change_keeper::end_write(std::int64_t now_ns) {
-  if (is_written_)
+/// One that ends when we rule no more is not acknowledged: another one may have read before it. If
+/// we rule again soon, and nobody else wrote, it is written once more. True: see take_in().
+bool change_keeper::end_write(std::int64_t now_ns) {
+  if (is_written_ && !is_ours()) {
     seen_ = std::move(writing_);
-  else
+    kept_.again();
+    return !is_known_ && give_up();
+  }
+  if (is_written_) {
+    seen_ = std::move(writing_);
+  } else {
+    seen_.reset();  // a part of it may be there
     is_applied_new_ = true;
-  bool const is_kept = is_written_ && is_ours();
-  if (!is_kept) log_.error("changes by hand are not saved", {{"dir", files_.dir()}});
-  kept_.tried(now_ns, is_kept);
+    log_.error("changes by hand are not saved", {{"dir", files_.dir()}});
+  }
+  kept_.tried(now_ns, is_written_);
+  return false;
 }
 
 bool change_keeper::end_work(std::int64_t now_ns) {
   thread_.end();
-  if (is_reading_) return take_in(std::exchange(found_, {}));
-  end_write(now_ns);
-  return false;
+  return is_reading_ ? take_in(std::exchange(found_, {})) : end_write(now_ns);
 }
 
 /// True: there is something that we did not know.
@@ -108,10 +112,17 @@ bool change_keeper::take_in(found_changes found) {
   if (!trouble_.empty()) return false;
   for (auto const& file : found.lost)
     log_.error("changes by hand lost", {{"why", file.why}, {"kept_as", file.kept_as}});
-  bool const was_fresh = std::exchange(is_fresh_, reads_as_ours_);
-  if (is_fresh_ && !was_fresh) log_.info("changes by hand are kept here", {{"dir", files_.dir()}});
-  if (seen_ == found.texts) return false;  // what waits to be written is still the newest
-  if (was_fresh) return write_again();
+  bool const is_same = seen_ == found.texts, has_seen = seen_.has_value();
+  if (std::exchange(is_fresh_, reads_as_ours_)) {  // ours is the newest
+    if (has_seen && !is_same) return write_again();
+    seen_ = std::move(found.texts);
+    return false;
+  }
+  if (is_fresh_) log_.info("changes by hand are kept here", {{"dir", files_.dir()}});
+  // What waits to be written is still the newest. A new ruler begins with what is written.
+  bool const stays = is_same && (is_known_ || !is_fresh_);
+  is_known_ |= is_fresh_;
+  if (stays) return false;
   give_up();
   book_ = std::move(found.book);
   applied_ = found.texts.applied;
@@ -119,7 +130,7 @@ bool change_keeper::take_in(found_changes found) {
   return true;
 }
 
-/// Another one had lost the pool, and its write hung until now. False: there is nothing to learn.
+/// Another one ruled no more, and its write hung until now. False: there is nothing to learn.
 bool change_keeper::write_again() {
   log_.warning("another controller wrote late: all is written again", {{"dir", files_.dir()}});
   is_applied_new_ = true;
@@ -127,63 +138,79 @@ bool change_keeper::write_again() {
   return false;
 }
 
-/// What was changed and not written is taken back: the next reading brings what counts.
-void change_keeper::give_up() {
-  if (!kept_.due_ns()) return;
+/// What was changed and not written is taken back. True: the book is another one now.
+bool change_keeper::give_up() {
+  if (!kept_.due_ns()) return false;
   kept_.give_up(overtaken);
   is_applied_new_ = false;
-  seen_.reset();
+  if (!seen_) return false;  // the next reading brings it
+  book_ = change_files::book_of(*seen_);
+  applied_ = seen_->applied;
+  return true;
 }
 
-void change_keeper::follow(std::int64_t now_ns, standing at) {
+/// True: see give_up().
+bool change_keeper::follow(standing at) {
   if (at.is_ruling && !is_ruling_) read_ns_ = 0;  // at once
   is_ruling_ = at.is_ruling;
-  if (is_ruling_) ruled_ns_ = now_ns;
+  if (is_ruling_) ruled_ns_ = at.now_ns;
   if (!is_ruling_) is_fresh_ = reads_as_ours_ = false;
-  bool const is_lost = files_.is_shared() && now_ns - ruled_ns_ > at.patience_ns;
-  if (is_lost) give_up();
+  if (!files_.is_shared() || at.now_ns - ruled_ns_ <= at.patience_ns) return false;
+  is_known_ = false;
+  return give_up();
 }
 
-bool change_keeper::turn(std::int64_t now_ns, standing at) {
-  follow(now_ns, at);
-  bool const is_news = thread_.is_over() && end_work(now_ns);
+bool change_keeper::turn(standing at) {
+  bool is_news = follow(at);
+  if (thread_.is_over()) is_news |= end_work(at.now_ns);
   if (thread_.is_busy()) {
-    if (is_reading_ && now_ns - read_ns_ > slow_ns) trouble_ = silent;
+    if (at.now_ns - began_ns_ > slow_ns) trouble_ = silent;
     return is_news;
   }
   auto const due = due_ns();
-  if (due && now_ns >= *due) begin_write(now_ns);
-  bool const is_time = files_.is_shared() && now_ns - read_ns_ >= read_every_ns;
-  if (is_time && !thread_.is_busy()) begin_read(now_ns);
+  if (due && at.now_ns >= *due) begin_write(at.now_ns);
+  bool const is_time = files_.is_shared() && at.now_ns - read_ns_ >= read_every_ns;
+  if (is_time && !thread_.is_busy()) begin_read(at.now_ns);
   return is_news;
 }
 
-void change_keeper::finish(std::int64_t now_ns, standing at) {
-  follow(now_ns, at);
-  if (thread_.is_busy()) end_work(now_ns);
-  if (is_ours() && kept_.due_ns()) begin_write(now_ns);
-  if (thread_.is_busy()) end_work(now_ns);
+/// The work in hand. What a reading finds is of no use at an end.
+void change_keeper::settle(std::function<standing()> const& at) {
+  if (!thread_.is_busy()) return;
+  thread_.end();
+  standing const now = at();
+  follow(now);
+  if (!is_reading_) end_write(now.now_ns);
+}
+
+void change_keeper::finish(std::function<standing()> const& at) {
+  settle(at);
+  standing const now = at();
+  follow(now);
+  if (is_ours() && kept_.due_ns()) begin_write(now.now_ns);
+  settle(at);
+  kept_.give_up(overtaken);  // whoever waits still
 }
 
 // ---- jobs that are gone
 
-/// A standby leaves that to the other one: its clock may be wrong, and it does not hear of all
-/// jobs.
+/// Where we do not rule that changes nothing in the files: our clock may be wrong, and we do not
+/// hear of all jobs.
 bool change_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {
-  if (!is_ours()) {
-    absent_ = {};
-    return false;
-  }
-  bool const is_clock_set = book_.follow_clock(today);
+  bool const is_clock_set = is_ours() && book_.follow_clock(today);
   std::vector<std::string> ended = book_.expire(today);
-  auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
-    return absent_.is_over(job, known.presence_of(job), now);
-  };
-  for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
-  absent_.keep_if([&](core::job_id job) { return book_.find(job) != nullptr; });
+  if (is_ours()) {
+    auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
+      return absent_.is_over(job, known.presence_of(job), now);
+    };
+    for (auto& line : book_.forget_if(is_over)) ended.push_back(std::move(line));
+    absent_.keep_if([&](core::job_id job) { return book_.find(job) != nullptr; });
+  } else {
+    absent_ = {};
+  }
   for (auto const& line : ended) log_.info("override ended", {{"what", line}});
   bool const is_changed = is_clock_set || !ended.empty();
-  if (is_changed) kept_.changed_unasked();
+  if (is_changed && is_ours()) kept_.changed_unasked();
   return is_changed;
 }
 

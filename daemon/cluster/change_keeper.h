@@ -4,11 +4,12 @@
 // Where its directory is shared with a standby, the controller that rules writes there, the one
 // that most nodes obey. The other one only reads, so it has all of it when it takes over. Both read
 // once a second: a write that hung may come when its controller rules no more.
-// What stays true: the loop never waits for the disk, but at its start and its end. Nobody writes
-// to a shared directory before he has read it as the one who rules. A change that another one's
-// write overtook is taken back, and whoever made it is told so.
+// What stays true: the loop never waits for the disk, but at its start and its end. Nobody begins
+// to write to a shared directory before he has read it as the one who rules. A change is
+// acknowledged by one who rules when it is written. Where nobody rules what has an end ends, too.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ class change_keeper {
   verbs::kept_answers& kept() { return kept_; }
   /// When turn() has something to write.
   std::optional<std::int64_t> due_ns() const;
+  /// What is changed here is written. Else it holds as long as nobody rules here, and as the files
+  /// stay as they are.
+  bool keeps_changes() const { return !files_.is_shared() || is_known_; }
   /// Why nothing may be changed here now; empty: it may.
   std::string why_closed() const;
 
@@ -47,26 +51,28 @@ class change_keeper {
   /// Whether we rule now (lease::parent), and how long a change waits when we do not. A new policy
   /// costs that for a moment: nodes do not lend yet of what they have not heard of.
   struct standing {
+    std::int64_t now_ns;
     bool is_ruling;
     std::int64_t patience_ns;
   };
   /// Begins what is due. True: the book or the applied policy is another one now.
-  bool turn(std::int64_t now_ns, standing at);
-  /// Waits until all is written, or could not be.
-  void finish(std::int64_t now_ns, standing at);
+  bool turn(standing at);
+  /// Waits until all is written, or could not be. `at`: asked again after each wait.
+  void finish(std::function<standing()> const& at);
   /// Once a second: what has ended, or was meant for a job that is gone. True: the book has
   /// changed.
   bool take_back(roster const& known, lease::time_ns now, dated_moment today);
 
  private:
   bool is_ours() const { return !files_.is_shared() || is_fresh_; }
-  void follow(std::int64_t now_ns, standing at);
+  bool follow(standing at);
   void begin_read(std::int64_t now_ns);
   void read_first();
   void begin_write(std::int64_t now_ns);
-  void give_up();
+  bool give_up();
   bool end_work(std::int64_t now_ns);
-  void end_write(std::int64_t now_ns);
+  bool end_write(std::int64_t now_ns);
+  void settle(std::function<standing()> const& at);
   bool take_in(found_changes found);
   bool write_again();
 
@@ -75,15 +81,16 @@ class change_keeper {
   verbs::override_book book_;
   std::optional<std::string> applied_;
   bool is_applied_new_ = false;       // and not written
-  std::optional<change_texts> seen_;  // what the files have, as far as we know; none: read them
+  std::optional<change_texts> seen_;  // what the files have, as far as we know
   verbs::kept_answers kept_;
   absences absent_;
 
   bool is_ruling_ = false;
-  std::int64_t ruled_ns_ = 0;   // last
-  bool is_fresh_ = false;       // read as the one who rules, and that stayed with us
-  bool reads_as_ours_ = false;  // the same of the reading in hand
-  std::int64_t read_ns_ = 0;
+  std::int64_t ruled_ns_ = 0;                // last
+  bool is_fresh_ = false;                    // read as the one who rules, and we ruled since
+  bool is_known_ = false;                    // so once, and we have not lacked it for long since
+  bool reads_as_ours_ = false;               // the same of the reading in hand
+  std::int64_t read_ns_ = 0, began_ns_ = 0;  // the last reading; the work in hand
   std::string trouble_;
 
   bool is_reading_ = false;  // else writing

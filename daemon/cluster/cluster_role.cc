@@ -188,12 +188,15 @@ void cluster_role::check_apply() const {
 }
 
 void cluster_role::check_open() const {
-  if (std::string const why = c_.why_closed(); !why.empty()) throw sluice_error(why);
+  if (std::string const why = c_.changes().why_closed(); !why.empty()) throw sluice_error(why);
 }
 
 std::string cluster_role::doubt_of_changes() const {
   policy::site const* const site = policy().site;
   bool const has_standby = site != nullptr && site->control.pool == policy::pool_owner::majority;
+  if (!c_.changes().keeps_changes())
+    return "most nodes do not obey this controller: this holds for those that do, until they obey "
+           "one that has most";
   if (!has_standby || !config().shared_dir.empty()) return {};
   return "no other controller learns of this without --shared-dir: when one takes over, make it "
          "there, too";
@@ -228,6 +231,10 @@ std::vector<std::string> cluster_role::warnings_of(policy::site const& site) con
 std::vector<std::string> cluster_role::use_policy(std::string const& text,
                                                   runtime::policy_source const& source) {
   check_open();
+  if (!c_.changes().keeps_changes())
+    throw sluice_error(
+        "most nodes obey another controller, or none yet, or the policy shares nothing: apply it "
+        "at the one that they obey");
   c_.apply_policy(text, source);
   return {};
 }

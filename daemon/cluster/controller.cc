@@ -143,14 +143,14 @@ bool controller::take_policy(std::string const& text, std::string const& from) {
 }
 
 change_keeper::standing controller::standing(std::int64_t now) const {
-  if (config_.shared_dir.empty()) return {true, 0};
-  return {arbiter_->ledger().is_ruling(now),
+  if (config_.shared_dir.empty()) return {now, true, 0};
+  return {now, arbiter_->ledger().is_ruling(now),
           std::max(least_patience_ns, patience_cycles * arbiter_->set().time.cycle_ns)};
 }
 
 /// What another controller has changed is followed.
 void controller::turn_changes(std::int64_t now) {
-  if (!changes_.turn(now, standing(now))) return;
+  if (!changes_.turn(standing(now))) return;
   arbiter_->set_overrides(&changes_.book());
   std::string const next = policy_keeper::over(policy_.file_text(), changes_.applied());
   if (changes_.applied() && next == policy_.file_text())
@@ -201,7 +201,9 @@ void controller::reload() {
 void controller::reload_policy(std::string const& file) {
   auto const text = policy_.changed_text(file);
   if (!text) return;
-  std::string const next = policy_keeper::over(*text, changes_.applied());
+  // The other controller may have read this text, and applied another one over it, before us.
+  bool const is_shared = !config_.shared_dir.empty();
+  std::string const next = is_shared ? policy_keeper::over(*text, changes_.applied()) : *text;
   if (next != policy_.text()) use_policy(next, {file});
   policy_.follow_file(*text);
   if (next == *text) changes_.forget_applied();
@@ -209,7 +211,7 @@ void controller::reload_policy(std::string const& file) {
 
 void controller::overrides_changed() {
   arbiter_->set_overrides(&changes_.book());
-  changes_.kept().changed();
+  if (changes_.keeps_changes()) changes_.kept().changed();
 }
 
 /// Who went away is not waited for: else a disk that hangs would have us hold ever more answers.
@@ -393,7 +395,7 @@ int controller::run() {
   }
   services_.notify.stopping();
   services_.log.info("stopping");
-  changes_.finish(boot_ns(), standing(boot_ns()));
+  changes_.finish([this] { return standing(boot_ns()); });
   tell_kept();
   return 0;
 }

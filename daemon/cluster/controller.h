@@ -45,8 +45,7 @@ class controller final : public outbox {
   parent_link const* parent() const { return parent_.get(); }
   std::string listens_at() const { return below_->address(); }
   verbs::override_book& overrides() { return changes_.book(); }
-  /// See change_keeper.
-  std::string why_closed() const { return changes_.why_closed(); }
+  change_keeper const& changes() const { return changes_; }
   void overrides_changed();
   /// Throws sluice::error, and then nothing has changed.
   void use_policy(std::string const& text, runtime::policy_source const& source);

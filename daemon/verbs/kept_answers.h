@@ -67,6 +67,12 @@ class kept_answers {
     tried_ns_ = now_ns;
     tell(is_written ? nullptr : "it could not be saved: a restart of the daemon takes it back");
   }
+  /// What was begun is to be written once more before anybody is told.
+  void again() {
+    is_writing_ = false;
+    is_changed_ = true;
+    for (auto& w : waiting_) w.is_in_hand = false;
+  }
   /// It is not to be written any more, and who waits is told why.
   void give_up(char const* why) {
     begin();

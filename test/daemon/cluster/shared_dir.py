@@ -152,4 +152,14 @@ check(row(first, "free")["state"] != "paused", "c1 believes nothing that is ther
 os.chmod(shared, 0o700)
 becomes(lambda: row(first, "free")["state"] == "paused", "c1 believes it now")
 change(first, "resume", job="free")
+
+# Where no controller has most nodes.
+change(first, "pause", job="still", for_s=5)
+nodes[1].kill()
+nodes[2].kill()
+becomes(lambda: row(first, "still")["state"] != "paused", "what has an end ends")
+becomes(lambda: grant(nodes[0], "still") > 0, "and the job has its part")
+becomes(lambda: "most nodes do not" in first.ask("pause", job="still")["warnings"][0],
+        "a change holds and is not kept, and that is said")
+becomes(lambda: grant(nodes[0], "still") == 0, "the job is paused")
 sys.exit(finish())
