@@ -37,6 +37,10 @@ policies::demand_bins bounded(policies::demand_bins b, std::uint64_t most_weight
   return b;
 }
 
+std::uint32_t cut(std::uint64_t sum) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, ~std::uint32_t{0}));
+}
+
 /// Of one that only silent children have, nothing but the name: none of them said that it is over.
 wire::job_entry entry_of(job const& j, job_total const& total) {
   wire::job_entry e;
@@ -46,8 +50,8 @@ wire::job_entry entry_of(job const& j, job_total const& total) {
   if (total.children == 0) return e;
   e.class_key = j.class_key;
   e.qos_class = j.qos_class;
-  e.processes = total.processes;
-  e.escaped = total.escaped;
+  e.processes = cut(total.processes);
+  e.escaped = cut(total.escaped);
   e.watched = total.is_watched();
   return e;
 }

@@ -25,11 +25,26 @@ constexpr std::size_t most_streams_of_relay = 20'000;  // more than a message of
 // Sums over all children must fit 64 bits, whatever a child claims.
 constexpr rate most_of_node = rate{1} << 48;
 constexpr rate most_of_relay = rate{1} << 54;
-constexpr std::uint32_t most_waiters_of_node = 4096;  // a job has so many process slots
+constexpr std::uint32_t most_processes_of_node = 4096;  // of a job: it has so many process slots
 constexpr std::uint32_t most_nodes_of_relay = 1 << 16;
+// What a machine of 256 processors can do in a second, milli-tokens, with no call shorter than
+// 200 ns. Grants bound nothing here: where a policy is not enforced, and where a job is only
+// watched, it is served more than it was granted, by any factor.
+constexpr rate most_served_of_node[core::unit_count] = {256 * rate{5'000'000'000}, most_of_node,
+                                                        256 * rate{20'000'000'000}};
 
 std::uint32_t nodes_of(child const& c, wire::stream_report const& s) {
   return c.is_relay ? std::clamp(s.nodes, 1u, most_nodes_of_relay) : 1;
+}
+
+rate served_of(child const& c, wire::stream_report const& s, core::unit_kind unit) {
+  rate const of_node = most_served_of_node[static_cast<unsigned>(unit) % core::unit_count];
+  return std::min({s.served, nodes_of(c, s) * of_node, c.is_relay ? most_of_relay : most_of_node});
+}
+
+/// Of one job.
+std::uint32_t processes_of(child const& c, std::uint32_t said) {
+  return std::min(said, most_processes_of_node * (c.is_relay ? most_nodes_of_relay : 1));
 }
 
 bool is_blocked(wire::stream_report const& s) {
@@ -378,16 +393,16 @@ void roster::take_streams(child& c, wire::report const& r, news& n) {
       s.bin_count = static_cast<std::uint32_t>(bin) - s.bins;
       s.blocked_nodes = std::min(said.blocked, most_nodes_of_relay);
       s.blocked_weight =
-          std::min(said.blocked_weight, std::uint64_t{s.blocked_nodes} * most_waiters_of_node);
+          std::min(said.blocked_weight, std::uint64_t{s.blocked_nodes} * most_processes_of_node);
     }
     ++at;
     bool const blocked = is_blocked(said);
     n.edge |= blocked != s.blocked;
     s.blocked = blocked;
     s.blocked_ppm = blocked ? std::max(said.blocked_ppm, 1u) : 0;
-    s.served = std::min(said.served, most);
+    s.served = served_of(c, said, policy_.supplies[s.supply].unit);
     s.waiting = std::min(said.waiting, most);
-    s.waiters = std::min(said.waiters, nodes_of(c, said) * most_waiters_of_node);
+    s.waiters = std::min(said.waiters, nodes_of(c, said) * most_processes_of_node);
     s.need = said.need;
     s.nodes = nodes_of(c, said);
     if (said.class_key == s.class_key) continue;
@@ -497,8 +512,8 @@ void roster::take(std::uint32_t number, wire::job_list const& l, time_ns now) {
     tenancy& t = c.jobs[places_[row] - 1];
     set_away(t, is_mere_name(c, e));
     vote(t, e);
-    t.processes = e.processes;
-    t.escaped = e.escaped;
+    t.processes = processes_of(c, e.processes);
+    t.escaped = processes_of(c, e.escaped);
     t.is_watched = e.watched;
     t.heard_at = now;
     jobs[row].name = e.name;

@@ -81,9 +81,9 @@ struct tenancy {
 struct job_total {
   std::uint32_t children = 0;
   std::uint32_t watched = 0;  // of these
-  std::uint32_t processes = 0;
-  std::uint32_t escaped = 0;
-  std::uint32_t away = 0;  // children that had it and are silent
+  std::uint32_t away = 0;     // children that had it and are silent
+  std::uint64_t processes = 0;
+  std::uint64_t escaped = 0;
   /// By most of them: one alone does not hide that a job waits elsewhere.
   bool is_watched() const { return 2 * watched > children; }
 };

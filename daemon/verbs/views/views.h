@@ -71,7 +71,8 @@ struct fixed_view {
 struct job_view {
   std::uint32_t uid = 0;
   std::string name, qos_class;
-  std::uint32_t nodes = 1, processes = 0;
+  std::uint32_t nodes = 1;
+  std::uint64_t processes = 0;
   std::uint32_t foreign = 0;        // of these, in other pid namespaces
   std::uint32_t foreign_found = 0;  // of these, looked at from outside
   std::vector<escape_view> escapes;

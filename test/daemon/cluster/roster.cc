@@ -182,6 +182,50 @@ TEST_CASE("roster: job lists of a node stay bounded", "[cluster][roster]") {
   CHECK(r.children[0].jobs.empty());
 }
 
+TEST_CASE("roster: one child neither hides nor makes up the processes of others",
+          "[cluster][roster]") {
+  bench r;
+  auto const says = [&](std::uint32_t c, std::uint32_t processes, std::uint32_t escaped) {
+    wire::job_entry e = entry(1000, "4711", "gold");
+    e.processes = processes, e.escaped = escaped;
+    r.list(c, e);
+  };
+  says(0, 8, 3);
+  says(1, ~0u - 7, ~0u - 2);  // to 2^32 with those
+  CHECK(r.totals()[0].processes == 8 + 4096);
+  CHECK(r.totals()[0].escaped == 3 + 4096);
+  r.children[1].is_relay = true;
+  says(1, 5000, 5000);
+  CHECK(r.totals()[0].processes == 5008);
+  for (std::uint32_t c = 1; c < 20; ++c) {  // more than 32 bits hold
+    r.meet(c, 1).is_relay = true;
+    says(c, ~0u, ~0u);
+  }
+  CHECK(r.totals()[0].processes == 8 + 19 * (std::uint64_t{4096} << 16));
+  CHECK(r.totals()[0].escaped == 3 + 19 * (std::uint64_t{4096} << 16));
+}
+
+TEST_CASE("roster: a node was served no more than a machine can do", "[cluster][roster]") {
+  bench r;
+  wire::report said;
+  said.supplies = {7};
+  said.lease.supply = {{}};
+  said.streams.emplace_back().job = entry(1000, "4711", "gold").job;
+  auto const served = [&](std::uint64_t says) {
+    said.streams[0].served = says;
+    r.take(0, said, ++r.now);
+    return r.children[0].streams[0].served;
+  };
+  std::uint64_t const most = 256 * std::uint64_t{5'000'000'000};  // of calls, milli-tokens
+  CHECK(served(most - 1) == most - 1);
+  CHECK(served(std::uint64_t{1} << 48) == most);
+  r.children[0].is_relay = true;
+  said.streams[0].nodes = 10;
+  CHECK(served(std::uint64_t{1} << 48) == 10 * most);
+  said.streams[0].nodes = ~0u;
+  CHECK(served(std::uint64_t{1} << 56) == std::uint64_t{1} << 54);
+}
+
 TEST_CASE("roster: a job ends with its last stream, and not before", "[cluster][roster]") {
   for (bool const is_relay : {false, true}) {
     bench r;
