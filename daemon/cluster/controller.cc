@@ -81,7 +81,8 @@ controller::controller(runtime::config const& c, runtime::services& s)
       figures_(s) {
   arbiter_->set_overrides(&changes_.book());
   if (is_relay(c)) parent_ = std::make_unique<parent_link>(config_, s, *arbiter_);
-  below_ = wire::parent_socket::bind(*s.zmq, c.listen, s.keys, s.incarnation);
+  below_ = wire::parent_socket::bind(*s.zmq, c.listen, s.keys, s.incarnation,
+                                     {.terms = {.cycle_ns = arbiter_->set().time.cycle_ns}});
 }
 
 controller::~controller() = default;

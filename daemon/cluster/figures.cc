@@ -88,6 +88,7 @@ void figures::publish(arbiter const& b, standing const& at, time_ns now) {
   m.set(metric::refused_messages_total, {"role"}, double(refused.refused_role));
   m.set(metric::refused_messages_total, {"name"}, double(refused.refused_name));
   m.set(metric::refused_messages_total, {"flood"}, double(refused.refused_flood));
+  m.set(metric::refused_messages_total, {"excess"}, double(refused.refused_excess));
   m.set(metric::refused_messages_total, {"unknown_key"}, double(refused.refused_unknown_key));
   m.set(metric::refused_messages_total, {"replay"}, double(refused.refused_replay));
   publish_supplies(b, passed);

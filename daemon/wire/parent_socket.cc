@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "wire/allowance.h"
 #include "wire/context.h"
 #include "wire/layout.h"
 
@@ -37,6 +38,7 @@ struct child_record {
   unsigned faults = 0;
   std::int64_t faults_since_ns = 0, muted_until_ns = 0, complain_after_ns = 0;
   peer_counts counts;
+  allowance may_say;
 };
 
 bool is_newer(envelope const& head, child_record const& r) {
@@ -90,7 +92,7 @@ class router final : public parent_socket {
   child_record& record_of(std::string const& name);
   void disconnect(child_record& r);
   void count(child_record* r, std::uint64_t peer_counts::*what);
-  bool is_muted(child_record& r);
+  bool is_heard(child_record& r, std::size_t bytes);
   void fault(arrival const& a, std::uint64_t peer_counts::*what, wire::fault code,
              std::string const& why);
   void complain(child_record* r, std::string const& line);
@@ -141,6 +143,9 @@ void router::set_options(security const* keys) {
   set_common_options(socket_);
   socket_.set(ZMQ_BACKLOG, 4096);
   socket_.set(ZMQ_SNDHWM, 16);
+  // A full queue stops the reading of a connection. When that one then ends with a heartbeat still
+  // to be read, libzmq up to 4.3.5 aborts: any child could end us so. What floods is dropped.
+  socket_.set(ZMQ_RCVHWM, 0);
   socket_.set(ZMQ_ROUTER_MANDATORY, 1);
   socket_.set(ZMQ_ROUTER_HANDOVER, 0);
   // No heartbeats: libzmq looks through all timers of a socket to cancel one, on every message.
@@ -185,10 +190,7 @@ std::optional<parent_socket::incoming> router::receive() {
       more = rest.receive(socket_.get()) && rest.more();
     }
     if (!identify(a, body.user_id())) continue;
-    if (a.child != nullptr && is_muted(*a.child)) {
-      count(a.child, &peer_counts::refused_flood);
-      continue;
-    }
+    if (a.child != nullptr && !is_heard(*a.child, body.bytes().size())) continue;
     if (auto in = consider(a, is_single ? body.bytes() : std::span<std::byte const>())) return in;
   }
   return {};
@@ -337,8 +339,17 @@ void router::count(child_record* r, std::uint64_t peer_counts::*what) {
   if (r != nullptr) ++(r->counts.*what);
 }
 
-bool router::is_muted(child_record& r) {
-  return r.muted_until_ns != 0 && boot_ns() < r.muted_until_ns;
+/// Before its message is read.
+bool router::is_heard(child_record& r, std::size_t bytes) {
+  std::int64_t const now_ns = boot_ns();
+  if (now_ns < r.muted_until_ns) {
+    count(&r, &peer_counts::refused_flood);
+    return false;
+  }
+  if (r.may_say.spend(r.who, bytes, options_.terms, now_ns)) return true;
+  count(&r, &peer_counts::refused_excess);
+  complain(&r, fmt::format("{}: says more than a child may, what is beyond it is dropped", r.name));
+  return false;
 }
 
 void router::fault(arrival const& a, std::uint64_t peer_counts::*what, wire::fault code,

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "wire/allowance.h"
 #include "wire/codec.h"
 
 namespace sluice::wire {
@@ -35,13 +36,14 @@ struct security;
 /// Messages that were not listened to, by reason.
 struct peer_counts {
   std::uint64_t refused_malformed = 0, refused_role = 0, refused_name = 0, refused_flood = 0,
-                refused_unknown_key = 0, refused_replay = 0, send_failed = 0;
+                refused_unknown_key = 0, refused_replay = 0, send_failed = 0, refused_excess = 0;
 };
 
 struct parent_options {
   unsigned most_faults = 100;  // of one child within `mute_ns`; then it is not heard for so long
   std::int64_t mute_ns = 60'000'000'000;
   std::int64_t silent_ns = 3'000'000'000;  // an older process may take a name back after so long
+  allowance::terms terms = {};             // how much a child may say
 };
 
 class parent_socket {

@@ -4,7 +4,10 @@
 #include "wire/socket.h"
 #include "base/clock.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -40,6 +43,40 @@ struct raw_peer {
     return zmq_send(socket.get(), b.data(), b.size(), ZMQ_DONTWAIT) >= 0;
   }
 };
+
+/// A connection that is reset at its end.
+class short_peer {
+ public:
+  explicit short_peer(std::string const& address) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port =
+        htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+  }
+  ~short_peer() {
+    linger const at_once{1, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(fd_);
+  }
+  short_peer(short_peer const&) = delete;
+  short_peer& operator=(short_peer const&) = delete;
+  void write(std::string const& text) const {
+    REQUIRE(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(text.size()));
+  }
+
+ private:
+  int fd_;
+};
+
+/// Greeting and READY of a DEALER without keys.
+std::string introduction() {
+  using namespace std::string_literals;
+  return "\xff"s + std::string(8, '\0') + "\x7f\x03\x01"s + "NULL"s + std::string(48, '\0') +
+         "\x04\x1c\x05READY"s + "\x0bSocket-Type"s + "\0\0\0\x06"s + "DEALER"s;
+}
 
 }  // namespace
 
@@ -187,6 +224,60 @@ TEST_CASE("wire: 10000 pieces of rubbish keep nobody from being heard", "[wire]"
   CHECK(two.parent->counts(1).refused_malformed == 101);  // then it was not heard any more
   CHECK(two.parent->counts(1).refused_flood >= 9000);
   CHECK_FALSE(two.parent->complaint().empty());
+}
+
+TEST_CASE("wire: a child that says too much is heard in part, the others whole", "[wire]") {
+  pair_of two({.terms = {.most_ahead_ns = 1}});
+  auto const child = two.child();
+  raw_peer peer(*two.context, two.parent->address());
+  REQUIRE(peer.send(encoded({7, 10, 1}, hello_of("loud"))));
+  REQUIRE(until([&] { return two.parent->receive().has_value(); }));
+  wire::gate_join long_one;
+  long_one.jobs.resize(wire::most_bytes_node / 33);
+  std::uint64_t sequence = 10;
+  unsigned heard = 0;
+  REQUIRE(until([&] {
+    for (int i = 0; i < 20; ++i) peer.send(encoded({7, ++sequence, 1}, long_one));
+    while (auto in = two.parent->receive()) heard += *in->name == "loud";
+    return heard > 1 && two.parent->counts().refused_excess > 100;
+  }));
+  CHECK(two.parent->counts(0).refused_malformed + two.parent->counts(0).refused_flood == 0);
+  CHECK(two.parent->complaint() ==
+        "loud: says more than a child may, what is beyond it is dropped");
+  REQUIRE(until([&] { return child->send(hello_of("good"), 1); }));
+  CHECK(until([&] {
+    auto const in = two.parent->receive();
+    return in && *in->name == "good";
+  }));
+}
+
+TEST_CASE("wire: a child that floods, pings and is gone does not end its parent", "[wire]") {
+  pair_of two;
+  std::vector<std::unique_ptr<wire::child_socket>> others;
+  // One thread reads all connections: it has been past what came before one that is there now.
+  auto const is_read = [&] {
+    others.push_back(two.child(others.size() + 1));
+    others.back()->send(wire::report{}, 1);
+    return until([&] {
+      others.back()->maintain(boot_ns());
+      return others.back()->is_connected();
+    });
+  };
+  {
+    short_peer const peer(two.parent->address());
+    peer.write(introduction());
+    REQUIRE(is_read());
+    std::string all;
+    for (int i = 0; i < 4200; ++i) all += std::string("\0\1x", 3);
+    peer.write(all + std::string("\x04\x07\x04PING\0\0", 9));
+    REQUIRE(is_read());
+  }
+  REQUIRE(is_read());
+  REQUIRE(until([&] {
+    CHECK_FALSE(two.parent->receive());
+    return two.parent->counts().refused_malformed == 4200;
+  }));
+  CHECK(say(*others.back(), *two.parent, hello_of("n1")));
 }
 
 TEST_CASE("wire: a muted child is heard again after a while", "[wire]") {
