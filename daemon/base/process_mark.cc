@@ -20,25 +20,29 @@ namespace sluice {
 namespace {
 
 /// What follows the name, which may hold blanks and parentheses.
-std::string stat_in(std::string const& dir) {
-  std::ifstream file(dir + "/stat");
+std::string stat_in(std::string const& path) {
+  std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line)) return {};
   auto const name_end = line.rfind(')');
   return name_end == std::string::npos ? std::string() : line.substr(name_end + 1);
 }
 
-std::string directory_of(std::uint32_t pid) { return "/proc/" + std::to_string(pid); }
+std::string threads_of(std::uint32_t pid) { return "/proc/" + std::to_string(pid) + "/task"; }
 
 }  // namespace
+
+std::string stat_path(std::uint32_t pid) {
+  return threads_of(pid) + "/" + std::to_string(pid) + "/stat";
+}
 
 bool has_waiting_thread(std::uint32_t pid) {
   bool waits = false;
   std::error_code none;  // a thread may end meanwhile
-  std::filesystem::directory_iterator threads(directory_of(pid) + "/task", none);
+  std::filesystem::directory_iterator threads(threads_of(pid), none);
   for (; !none && threads != std::filesystem::end(threads); threads.increment(none)) {
     char state = 0;
-    std::istringstream(stat_in(threads->path().string())) >> state;
+    std::istringstream(stat_in(threads->path().string() + "/stat")) >> state;
     if (state == 'T' || state == 't') return false;
     waits |= state == 'R' || state == 'D';
   }
@@ -46,14 +50,14 @@ bool has_waiting_thread(std::uint32_t pid) {
 }
 
 std::uint32_t parent_of(std::uint32_t pid) {
-  std::istringstream rest(stat_in(directory_of(pid)));
+  std::istringstream rest(stat_in(stat_path(pid)));
   char state = 0;
   std::uint32_t parent = 0;
   return rest >> state >> parent ? parent : 0;
 }
 
 std::uint64_t start_ticks(std::uint32_t pid) {
-  std::istringstream rest(stat_in(directory_of(pid)));
+  std::istringstream rest(stat_in(stat_path(pid)));
   std::string state, skipped;
   unsigned threads = 0;
   std::uint64_t ticks = 0;

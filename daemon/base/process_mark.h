@@ -4,8 +4,13 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 namespace sluice {
+
+/// What the kernel says of a process, in a file whose reading costs the same however many threads
+/// it has: /proc/PID/stat goes through all of them for sums that nobody here wants.
+std::string stat_path(std::uint32_t pid);
 
 /// When a process began, field 22 of /proc/PID/stat: with the pid an identity. 0: there is none, or
 /// it is a zombie.

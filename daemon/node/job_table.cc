@@ -93,6 +93,13 @@ segment::life_facts job_table::facts_of(job_record const& r) {
   return f;
 }
 
+void keep_mark(std::vector<process_mark>& list, process_mark const& mark, std::size_t most) {
+  std::erase_if(list, [&](process_mark const& p) { return p.pid == mark.pid; });
+  if (list.size() >= most)
+    std::erase_if(list, [](process_mark const& p) { return has_process_ended(p.pid); });
+  if (list.size() < most) list.push_back(mark);
+}
+
 /// Read first, asked then: the number of one that has ended may be anybody's.
 std::optional<process_mark> job_table::mark_of(local::peer const& who) {
   auto const mark = processes_.mark_of(static_cast<std::uint32_t>(who.pid));
@@ -101,11 +108,9 @@ std::optional<process_mark> job_table::mark_of(local::peer const& who) {
 }
 
 void job_table::add_joiner(job& j, local::peer const& who) {
-  auto& list = j.record.joiners;
-  std::erase_if(list, [&](process_mark const& p) { return !processes_.may_live(p); });
   auto const mark = mark_of(who);
   if (!mark) return;
-  if (list.size() < most_joiners) list.push_back(*mark);
+  keep_mark(j.record.joiners, *mark, most_joiners);
   j.memory().head.holder.store(abi::holder_word(mark->pid, mark->start_ticks));
 }
 
@@ -157,12 +162,12 @@ process_teller::owner who_started(owner_lookup people) {
 
 job_table::job_table(std::string run_dir, std::string library, std::string node_name,
                      runtime::logger& log, process_teller::starter start, owner_lookup owner_of,
-                     segment::tidier* tidier)
+                     segment::tidier* tidier, process_teller::look read)
     : run_dir_(std::move(run_dir)),
       library_(std::move(library)),
       node_name_(std::move(node_name)),
       log_(log),
-      processes_(std::move(start), read_stat, who_started(owner_of)),
+      processes_(std::move(start), std::move(read), who_started(owner_of)),
       owner_of_(std::move(owner_of)),
       tidier_(tidier != nullptr ? *tidier : own_tidier_),
       remains_(run_dir_, tidier_, owner_of_) {

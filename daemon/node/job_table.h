@@ -56,10 +56,10 @@ class job_table {
   static constexpr std::size_t most_journal_folders_of_an_owner = 8;  // with files of his, too
 
   /// `tidier`: null: its tasks are done at once. `start`: see process_teller. `owner_of`: whose a
-  /// job is, where bounds hold for one user.
+  /// job is, where bounds hold for one user. `read`: how one looks at a process.
   job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log,
             process_teller::starter start = {}, owner_lookup owner_of = {},
-            segment::tidier* tidier = nullptr);
+            segment::tidier* tidier = nullptr, process_teller::look read = read_stat);
 
   /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
   /// taken over, such as a segment of an earlier version, is left alone while it may live.
@@ -195,6 +195,11 @@ class job_table {
   };
   std::vector<left_alone> left_alone_;  // jobs that could not be taken over, and live
 };
+
+/// A process that lives, once in a list of at most so many. One that asks again and again costs no
+/// look at the others: room is made where there is none, and without /proc, whose cost is up to
+/// them.
+void keep_mark(std::vector<process_mark>& list, process_mark const& mark, std::size_t most);
 
 /// Whether there is room for one more job of a user who has `of_owner`, beside `all`.
 bool has_room(std::size_t all, std::size_t of_owner, bool is_root);

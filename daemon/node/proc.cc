@@ -57,7 +57,7 @@ bool take_number(std::string_view& text, Number& value) {
 
 /// The name may hold blanks and parentheses.
 std::optional<process_stat> stat_of(std::uint32_t pid, std::string& name) {
-  std::string const line = slurp(fmt::format("/proc/{}/stat", pid));
+  std::string const line = slurp(stat_path(pid));
   auto const open = line.find('('), close = line.rfind(") ");
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   name = line.substr(open + 1, close - open - 1);

@@ -36,7 +36,7 @@ struct process_inside {
   std::uint32_t uid = no_uid;
 };
 
-/// /proc/PID/stat, and status where the uid is wanted; none: no such process, or a zombie.
+/// What stat_path() names, and status where the uid is wanted; none: no such process, or a zombie.
 std::optional<process_stat> read_stat(std::uint32_t pid, bool with_uid);
 /// The uid of /proc/PID; of none -1.
 std::uint32_t owner_of(std::uint32_t pid);

@@ -30,10 +30,26 @@ bool own_thread(std::function<void()> task) {
 
 }  // namespace
 
-/// Shared with the thread, which alone writes `said` and counts `done`.
+/// What no further thread is to read. Whose a process is says /proc/PID itself, which has nothing
+/// of its memory. Two of whom that is not known are not of one user.
+struct process_teller::avoided {
+  std::vector<std::uint32_t> pids, uids;  // that hold up threads now; whose these are
+
+  bool has(std::uint32_t pid, owner const& of) const {
+    if (pids.empty()) return false;
+    if (std::ranges::find(pids, pid) != pids.end()) return true;
+    std::uint32_t const uid = of(pid);
+    return uid != no_uid && std::ranges::count(uids, uid) >= std::ptrdiff_t{most_stuck_of};
+  }
+};
+
+/// Shared with the thread, which alone writes `said` and counts `done`. Of a line the thread finds
+/// each next one itself, before it counts.
 struct process_teller::batch {
   std::vector<std::uint32_t> pids;
   bool with_uid = false;
+  bool is_line = false;
+  avoided not_read = {};
   std::vector<answer> said;
   std::atomic<std::size_t> done = 0;
   // Whose process is read, from before that: one that has ended meanwhile is nobody's.
@@ -41,6 +57,26 @@ struct process_teller::batch {
 
   bool is_over() const { return done.load(std::memory_order_acquire) == pids.size(); }
   std::uint32_t at() const { return pids[std::min(done.load(), pids.size() - 1)]; }
+
+  void read_all(look const& read, owner const& of) {
+    for (std::size_t i = 0; i < pids.size(); ++i) {
+      uid = of(pids[i]);
+      said[i] = {true, read(pids[i], with_uid)};
+      uid = no_uid;
+      bool const goes_on = !is_line || find_next(i, of);
+      done.store(goes_on ? i + 1 : pids.size(), std::memory_order_release);
+      if (!goes_on) return;
+    }
+  }
+
+ private:
+  /// False: the line ends with `i`.
+  bool find_next(std::size_t i, owner const& of) {
+    std::uint32_t const next = said[i].found ? said[i].found->parent : 0;
+    if (next <= 1 || i + 1 == pids.size() || not_read.has(next, of)) return false;
+    pids[i + 1] = next;
+    return true;
+  }
 };
 
 struct process_teller::desk {
@@ -58,12 +94,7 @@ struct process_teller::desk {
       if (!work) return;
       auto const b = std::exchange(work, nullptr);
       hold.unlock();
-      for (std::size_t i = 0; i < b->pids.size(); ++i) {
-        b->uid = of(b->pids[i]);
-        b->said[i] = {true, read(b->pids[i], b->with_uid)};
-        b->uid = no_uid;
-        b->done.store(i + 1, std::memory_order_release);
-      }
+      b->read_all(read, of);
       hold.lock();
       changed.notify_all();
     }
@@ -94,17 +125,13 @@ bool process_teller::has_desk() {
   return true;
 }
 
-/// Whose it is says /proc/PID itself, which has nothing of its memory. Two of whom that is not
-/// known are not of one user.
-bool process_teller::is_avoided(std::uint32_t pid) {
-  if (stuck_.empty()) return false;
-  std::uint32_t const uid = owner_(pid);
-  std::size_t of_his = 0;
+process_teller::avoided process_teller::to_avoid() const {
+  avoided out;
   for (auto const& b : stuck_) {
-    if (b->at() == pid) return true;
-    of_his += uid != no_uid && b->uid == uid ? 1 : 0;
+    out.pids.push_back(b->at());
+    out.uids.push_back(b->uid);
   }
-  return of_his >= most_stuck_of;
+  return out;
 }
 
 /// False: it hangs, and is left to itself.
@@ -130,8 +157,9 @@ std::vector<process_teller::answer> process_teller::ask(std::span<std::uint32_t 
     auto const b = std::make_shared<batch>();
     b->with_uid = with_uid;
     std::vector<std::size_t> places;
+    avoided const not_read = to_avoid();
     for (std::size_t i = from; i < pids.size(); ++i) {
-      if (is_avoided(pids[i])) continue;
+      if (not_read.has(pids[i], owner_)) continue;
       b->pids.push_back(pids[i]);
       places.push_back(i);
     }
@@ -156,6 +184,23 @@ std::optional<process_mark> process_teller::mark_of(std::uint32_t pid) {
   if (!a.is_said) return process_mark{pid, abi::not_after | abi::ticks_of(boot_ns())};
   if (!a.found) return std::nullopt;
   return process_mark{pid, a.found->start_ticks};
+}
+
+std::vector<process_mark> process_teller::line_of(std::uint32_t pid) {
+  if (pid <= 1 || !has_desk()) return {};
+  auto const b = std::make_shared<batch>();
+  b->not_read = to_avoid();
+  if (b->not_read.has(pid, owner_)) return {};
+  b->is_line = true;
+  b->pids.resize(longest_line);
+  b->pids.front() = pid;
+  b->said.resize(longest_line);
+  wait_for(b);
+  std::vector<process_mark> out;
+  std::size_t const done = b->done.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < done && b->said[i].found; ++i)
+    out.push_back({b->pids[i], b->said[i].found->start_ticks});
+  return out;
 }
 
 bool process_teller::may_live(process_mark const& p) { return may_any_live({p}); }

@@ -29,6 +29,7 @@ class process_teller {
   using starter = std::function<bool(std::function<void()>)>;
   static constexpr std::size_t most_stuck = 32, most_stuck_of = 2;
   static constexpr std::int64_t patience_ns = 100'000'000;
+  static constexpr std::size_t longest_line = 64;
 
   struct answer {
     bool is_said = false;
@@ -47,14 +48,17 @@ class process_teller {
   /// The mark of a process. Where nothing could be said its start is one of abi::is_start(): not
   /// after now. None: it has ended, or `pid` is 0.
   std::optional<process_mark> mark_of(std::uint32_t pid);
+  /// It and those it descends from, nearest first, as far as can be said: one question for all.
+  std::vector<process_mark> line_of(std::uint32_t pid);
   bool may_live(process_mark const& p);
   bool may_any_live(std::vector<process_mark> const& all);
 
  private:
   struct desk;
   struct batch;
+  struct avoided;
   bool has_desk();
-  bool is_avoided(std::uint32_t pid);
+  avoided to_avoid() const;
   bool wait_for(std::shared_ptr<batch> const& b);
 
   starter start_;

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "abi/segment.h"
 #include "base/error.h"
 #include "base/whole_file.h"
 #include "node/job_table.h"
@@ -24,7 +25,6 @@ namespace sluice::node {
 namespace {
 
 constexpr std::size_t most_steps = 64;
-constexpr int most_depth = 64;
 
 /// The user of an announced job as if he asked himself.
 local::peer owner_of(announcement const& a) {
@@ -154,27 +154,21 @@ void job_table::release(job& j) {
 
 void job_table::add_step(job& j, std::uint32_t pid, bool is_batch) {
   auto& terms = *j.record.scheduler;
-  std::erase_if(terms.steps, [&](process_mark const& p) { return !processes_.may_live(p); });
-  auto const step = processes_.mark_of(pid);
-  if (step && terms.steps.size() < most_steps) terms.steps.push_back(*step);
+  if (auto const step = processes_.mark_of(pid)) keep_mark(terms.steps, *step, most_steps);
   terms.had_batch = terms.had_batch || is_batch;
   j.life = {};
   keep(j);
 }
 
 job* job_table::below_a_step(pid_t pid) {
-  auto at = static_cast<std::uint32_t>(pid);
-  for (int depth = 0; depth < most_depth && at > 1; ++depth) {
-    auto const facts = processes_.ask(at).found;
-    if (!facts) return nullptr;
+  for (process_mark const& above : processes_.line_of(static_cast<std::uint32_t>(pid)))
     for (auto const& j : jobs_) {
       if (!j->record.scheduler) continue;
-      auto const& steps = j->record.scheduler->steps;
-      process_mark const mark = {at, facts->start_ticks};
-      if (std::find(steps.begin(), steps.end(), mark) != steps.end()) return j.get();
+      auto const is_it = [&](process_mark const& step) {
+        return step.pid == above.pid && abi::is_start(step.start_ticks, above.start_ticks);
+      };
+      if (std::ranges::any_of(j->record.scheduler->steps, is_it)) return j.get();
     }
-    at = facts->parent;
-  }
   return nullptr;
 }
 
@@ -188,7 +182,9 @@ job* job_table::scheduled_job_of(local::peer const& who, std::string const& hint
   job* found = nullptr;
   for (job* j : mine)
     if (j->record.name == name) found = j;
-  if (found == nullptr) found = below_a_step(who.pid);
+  bool const has_steps =
+      std::ranges::any_of(mine, [](job const* j) { return !j->record.scheduler->steps.empty(); });
+  if (found == nullptr && has_steps) found = below_a_step(who.pid);
   if (found != nullptr && found->record.uid != who.uid) found = nullptr;
   // A process that left its step behind is still its user's, who may say which job he means.
   for (job* j : mine)

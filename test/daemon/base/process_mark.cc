@@ -39,6 +39,18 @@ bool is_headless(pid_t pid) {
 
 }  // namespace
 
+/// The start is the process's in both files.
+TEST_CASE("of a process no file is read whose cost grows with its threads", "[base]") {
+  auto const self = static_cast<std::uint32_t>(getpid());
+  std::string const pid = std::to_string(self);
+  CHECK(sluice::stat_path(self) == "/proc/" + pid + "/task/" + pid + "/stat");
+  std::ifstream whole("/proc/" + pid + "/stat");
+  std::string line;
+  REQUIRE(std::getline(whole, line));
+  CHECK_THAT(line, Catch::Contains(" " + std::to_string(sluice::start_ticks(self)) + " "));
+  CHECK(sluice::parent_of(self) == static_cast<std::uint32_t>(getppid()));
+}
+
 TEST_CASE("a process has ended when its last thread has", "[base]") {
   pid_t const child = fork_headless();
   auto const pid = static_cast<std::uint32_t>(child);

@@ -169,11 +169,43 @@ TEST_CASE("processes: those that hang are their user's after their end", "[node]
   m.all->go_on.set_value();
 }
 
+TEST_CASE("processes: those above one are one question, and one that hangs is asked once",
+          "[node][processes]") {
+  machine m;
+  m.all->hung = {95};
+  m.all->uid = {{95, 64001}};
+  std::atomic<int> threads = 0;
+  auto const start = [&threads](std::function<void()> task) {
+    ++threads;
+    std::thread(std::move(task)).detach();
+    return true;
+  };
+  auto const child_of_the_one_before = [look = m.look()](std::uint32_t pid, bool with_uid) {
+    auto found = look(pid, with_uid);
+    if (found) found->parent = pid - 1;
+    return found;
+  };
+  node::process_teller t(start, child_of_the_one_before, m.owner());
+  CHECK(t.line_of(4) == std::vector<process_mark>{{4, 40}, {3, 30}, {2, 20}});
+  CHECK(t.line_of(0).empty());
+  CHECK(t.line_of(1).empty());
+  CHECK(t.line_of(2000).empty());
+  CHECK(t.line_of(900).size() == node::process_teller::longest_line);
+  CHECK(threads == 1);
+  CHECK(t.line_of(97) == std::vector<process_mark>{{97, 970}, {96, 960}});
+  int const reads = m.all->reads;
+  CHECK(t.line_of(97) == std::vector<process_mark>{{97, 970}, {96, 960}});
+  CHECK(m.all->reads == reads + 2);  // a thread waits for the next one already
+  CHECK(t.line_of(95).empty());
+  m.all->go_on.set_value();
+}
+
 TEST_CASE("processes: this one, by the kernel", "[node][processes]") {
   node::process_teller t;
   auto const self = static_cast<std::uint32_t>(getpid());
   CHECK(t.mark_of(self) == process_mark{self, start_ticks(self)});
   CHECK(t.ask(self).found->parent == static_cast<std::uint32_t>(getppid()));
   CHECK(t.ask(self).found->uid == no_uid);
+  CHECK(t.line_of(self).at(1).pid == static_cast<std::uint32_t>(getppid()));
   CHECK(t.ask(std::span(&self, 1), true).front().found->uid == getuid());
 }
