@@ -18,10 +18,10 @@ namespace {
 json json_of(scheduler_terms const& s) {
   json steps = json::array();
   for (auto const& p : s.steps) steps.push_back({p.pid, p.start_ticks});
-  return {{"held", s.is_held},    {"metered", s.is_metered}, {"open", s.is_open},
-          {"batch", s.had_batch}, {"account", s.account},    {"label", s.label},
-          {"nodes", s.nodes},     {"since", s.since_unix_s}, {"note", s.note},
-          {"steps", steps}};
+  return {{"held", s.is_held},    {"metered", s.is_metered},        {"open", s.is_open},
+          {"batch", s.had_batch}, {"account", s.account},           {"label", s.label},
+          {"nodes", s.nodes},     {"since", s.since_unix_s},        {"note", s.note},
+          {"steps", steps},       {"since_boot_s", s.since_boot_s}, {"boot", s.boot}};
 }
 
 scheduler_terms scheduler_of(json const& in) {
@@ -37,6 +37,8 @@ scheduler_terms scheduler_of(json const& in) {
   s.note = in.at("note").get<std::string>();
   for (auto const& p : in.at("steps"))
     s.steps.push_back({p.at(0).get<std::uint32_t>(), p.at(1).get<std::uint64_t>()});
+  s.since_boot_s = in.value("since_boot_s", 0.0);
+  s.boot = in.value("boot", "");
   return s;
 }
 

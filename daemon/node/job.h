@@ -47,6 +47,8 @@ struct scheduler_terms {
   std::int64_t since_unix_s = 0;
   std::string note;                 // what the user should know
   std::vector<process_mark> steps;  // root's processes, all below which is the job
+  double since_boot_s = 0;          // `since_unix_s` on CLOCK_BOOTTIME, of the boot of this id
+  std::string boot = {};            // empty: an earlier version kept none
 };
 
 /// What is kept in job.json.

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/boot_id.h"
 #include "base/duration.h"
 #include "base/quantity.h"
 #include "base/whole_file.h"
@@ -66,9 +66,9 @@ void make_room(std::string const& dir, uid_t owner, owner_lookup const& owner_of
 
 ordered result_of(job const& j, result_terms const& told, std::string const& run_dir) {
   auto const& terms = *j.record.scheduler;
-  std::int64_t const now_s = std::time(nullptr);
+  std::int64_t const ended_s = elapsed_s(terms, dated_now(), boot_id());
   ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
-  out["elapsed_s"] = static_cast<double>(now_s - terms.since_unix_s);
+  out["elapsed_s"] = static_cast<double>(ended_s);
   std::string const segment = segment::segment_path(run_dir, j.folder);
   out.update(segment::counted_json(j.memory(), j.processes,
                                    segment::small_targets_of(j.memory(), segment, j.record.uid)));
@@ -80,7 +80,7 @@ ordered result_of(job const& j, result_terms const& told, std::string const& run
                   {"class", told.qos_class},
                   {"user", runtime::user_name(j.record.uid)},
                   {"started_s", 0},
-                  {"ended_s", now_s - terms.since_unix_s},
+                  {"ended_s", ended_s},
                   {"finished", true}}};
   ordered facts = {{"node", told.node}, {"nodes of the job", std::to_string(terms.nodes)}};
   out["facts"] = ordered::array();
@@ -133,6 +133,13 @@ std::string outcome_line(job const& j, result_terms const& terms) {
     out += fmt::format(" (on {}, one of {} nodes)", terms.node, j.record.scheduler->nodes);
   if (!j.escapes.empty()) out += fmt::format("; {} processes were not metered", j.escapes.size());
   return out;
+}
+
+std::int64_t elapsed_s(scheduler_terms const& terms, dated_moment now, std::string const& boot) {
+  bool const is_of_this_boot = !boot.empty() && terms.boot == boot;
+  double const span_s = is_of_this_boot ? now.boot_s - terms.since_boot_s
+                                        : now.unix_s - static_cast<double>(terms.since_unix_s);
+  return static_cast<std::int64_t>(std::max(span_s, 0.0));
 }
 
 void keep_result(job const& j, result_terms const& terms, std::string const& run_dir,

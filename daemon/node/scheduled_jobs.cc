@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 
 #include "abi/segment.h"
+#include "base/boot_id.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/whole_file.h"
 #include "node/job_table.h"
@@ -110,7 +111,10 @@ job& job_table::schedule(announcement const& a, site_state const& site, std::str
     j.record.qos_class = qos_class;
     s.is_metered = !qos_class.empty() || !a.limits.empty();
     s.is_open = a.qos_class.empty();
-    s.since_unix_s = std::time(nullptr);
+    dated_moment const came = dated_now();
+    s.since_unix_s = static_cast<std::int64_t>(came.unix_s);
+    s.since_boot_s = came.boot_s;
+    s.boot = boot_id();
     s.note = note;
   }
   s.is_held = true;

@@ -109,8 +109,8 @@ TEST_CASE("what the scheduler said of a job survives in job.json") {
   node::job_record r;
   r.name = "12";
   r.uid = 7;
-  r.scheduler =
-      node::scheduler_terms{true, true, false, true, "acc", "12_3", 4, 99, "note", {{5, 6}}};
+  r.scheduler = node::scheduler_terms{true, true, false,  true,     "acc", "12_3",
+                                      4,    99,   "note", {{5, 6}}, 7.5,   "b"};
   auto const back = node::read_record(node::to_text(r));
   REQUIRE(back.scheduler);
   CHECK(back.scheduler->is_held);
@@ -119,6 +119,8 @@ TEST_CASE("what the scheduler said of a job survives in job.json") {
   CHECK(back.scheduler->had_batch);
   CHECK(back.scheduler->nodes == 4);
   CHECK(back.scheduler->steps == r.scheduler->steps);
+  CHECK(back.scheduler->since_boot_s == 7.5);
+  CHECK(back.scheduler->boot == "b");
   r.scheduler.reset();
   CHECK_FALSE(node::read_record(node::to_text(r)).scheduler);
 }
