@@ -169,6 +169,13 @@ chore work_meanwhile(journal_child* log, std::optional<hold_back>& background,
   };
 }
 
+[[noreturn]] void become_program(run_options const& options, std::vector<std::string> const& env) {
+  int const why = become(options.command, env);
+  throw error(
+      status_of_exec_failure(why),
+      fmt::format("cannot execute {}: {}", printable(options.command[0]), std::strerror(why)));
+}
+
 int run_and_report(membership const& m, std::optional<segment::mapping> const& s,
                    run_options const& options, bool preload) {
   std::unique_ptr<journal_child> log = own_journal(s, m, options);
@@ -197,8 +204,17 @@ int run_and_report(membership const& m, std::optional<segment::mapping> const& s
   }
   std::optional<hold_back> background;
   if (s && !m.backgrounds.empty()) background.emplace(**s, m.segment, m.backgrounds);
-  facts.end = supervise(options.command, environment(m, preload),
-                        work_meanwhile(log.get(), background, samples));
+  try {
+    facts.end = supervise(options.command, environment(m, preload),
+                          work_meanwhile(log.get(), background, samples));
+  } catch (no_process const& e) {
+    on_stderr("sluice: warning: {}: the program runs without all that needs a process beside it\n",
+              e.what());
+    log.reset();
+    leases.reset();
+    writes.reset();
+    become_program(options, environment(m, preload));
+  }
   facts.elapsed_s = static_cast<double>(steady_ns() - begin_ns) / 1e9;
   auto const tell = [&] {
     if (samples) samples->finish(steady_ns());
@@ -225,13 +241,6 @@ int run_and_report(membership const& m, std::optional<segment::mapping> const& s
   leave(m);
   std::fflush(nullptr);
   end_like(*facts.end);
-}
-
-[[noreturn]] void become_program(run_options const& options, std::vector<std::string> const& env) {
-  int const why = become(options.command, env);
-  throw error(
-      status_of_exec_failure(why),
-      fmt::format("cannot execute {}: {}", printable(options.command[0]), std::strerror(why)));
 }
 
 void warn_of_another_clock(foreign<abi::segment> const& s) {

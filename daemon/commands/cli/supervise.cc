@@ -262,7 +262,7 @@ ending supervise(std::vector<std::string> const& command,
   if (child < 0) {
     close(failure[0]);
     give_back(before);
-    throw sluice_error(fmt::format("fork: {}", std::strerror(fork_error)));
+    throw no_process(fmt::format("fork: {}", std::strerror(fork_error)));
   }
   int why = 0;
   bool const failed = read(failure[0], &why, sizeof why) == sizeof why;

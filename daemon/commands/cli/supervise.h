@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace sluice::cli {
 
 struct ending {
@@ -22,9 +24,15 @@ int become(std::vector<std::string> const& command, std::vector<std::string> con
 /// monotonic time in ns at which it wants to be called again.
 using chore = std::function<std::int64_t()>;
 
+/// Another process is not to be had: the program has not been started.
+class no_process : public error {
+ public:
+  explicit no_process(std::string const& sentence) : error(exit_sluice, sentence) {}
+};
+
 /// Runs the program and waits for it. Signals sent to us are passed on, a stop is mirrored, and
 /// should we be killed the child dies too. `meanwhile`, if any, is called at its times. Throws with
-/// status 126 or 127 when it cannot be executed.
+/// status 126 or 127 when it cannot be executed, and no_process.
 ending supervise(std::vector<std::string> const& command,
                  std::vector<std::string> const& environment, chore const& meanwhile = {});
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A user without a home: a run directory is found elsewhere, and where there is none the program
-# runs all the same, as where that has no room. What lies there and is not ours is not taken.
+# runs all the same, as where that has no room, or no process is to be had. What lies there and is
+# not ours is not taken.
 set -u
 . test/lib/lib.sh
 [ "$(id -u)" = 0 ] || skip "needs root to be a user without a home"
@@ -44,6 +45,17 @@ runs_without() { # WHY HOME SCRIPT: begins with that, and is told.
 }
 runs_without 'No space left' "$SCRATCH/full" :
 runs_without 'File too large' "$SCRATCH/tmp" 'ulimit -f 100'
+
+# No place for another process: the program runs in that of sluice, and this is told.
+printf 'what it reads\n' >"$SCRATCH/files/a"
+for wish in --small=strict --small=reads --paths "--report=$SCRATCH/files/none.json"; do
+  "${as[@]}" HOME="$SCRATCH/tmp" bash -c 'ulimit -u 1; exec "$@"' - \
+    "$SLUICE" run "$wish" -- cat "$SCRATCH/files/a" >"$SCRATCH/out" 2>"$SCRATCH/why" ||
+    fail "$wish: status $?: $(cat "$SCRATCH/why")"
+  cmp "$SCRATCH/files/a" "$SCRATCH/out" || fail "$wish: the program did not run"
+  [ "$(grep -c 'warning: fork: .*: the program runs without all that' "$SCRATCH/why")" = 1 ] ||
+    fail "$wish: it said: $(cat "$SCRATCH/why")"
+done
 
 # A running job is found again.
 rm /dev/shm/sluice-64001
