@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "node/clock.h"
+#include "node/user_places.h"
 #include "segment/journal_row.h"
 
 namespace sluice::node {
@@ -158,7 +159,8 @@ void journal_watch::tell(journal_report const& was, journal_report const& fresh)
                      {{"uid", fresh.uid}, {"why", words_of(fresh)}});
       break;
     case journal_phase::over:
-      log_.error("the journal has ended: keep it for sluice recover",
+      log_.error(fresh.is_gone != 0 ? "the journal has ended, and there is no file of it"
+                                    : "the journal has ended: keep it for sluice recover",
                  {{"uid", fresh.uid}, {"journal", file_of(fresh.uid)}, {"how", reason_of(fresh)}});
       break;
     case journal_phase::none:

@@ -47,6 +47,7 @@ struct journal_report {
   char lacks[128] = {};            // of nobody: capabilities that the keeper should have
   char said[512] = {};             // its last line on standard error since it was started
   std::uint32_t line = 0;          // grows with each of them
+  std::uint32_t is_gone = 0;       // of one that is over: there is no file of it
 };
 
 /// sluiced's words to the keeper.

@@ -268,6 +268,7 @@ void kept_journal::go(bool is_clean) {
   is_over_ = true;
   remove_status(status_path_);
   bool const is_gone = is_clean && places_.remove(report_.uid) == 0;
+  report_.is_gone = is_gone || (!is_clean && places_.is_without_journal(report_.uid)) ? 1 : 0;
   tell(is_gone ? journal_phase::none : is_clean ? journal_phase::emptied : journal_phase::over);
 }
 

@@ -90,6 +90,14 @@ int user_places::remove(uid_t user) {
   });
 }
 
+bool user_places::is_without_journal(uid_t user) {
+  int const error = in_a_child(user, [journal = place_of(user) + "/journal"] {
+    struct stat st = {};
+    return lstat(journal.c_str(), &st) == 0 ? 0 : errno;
+  });
+  return error == ENOENT;
+}
+
 int user_places::in_a_child(uid_t user, std::function<int()> const& task) {
   int status = 0;
   if (auto const at = held_up_.find(user); at != held_up_.end()) {

@@ -26,6 +26,8 @@ class user_places {
   int make(uid_t user);
   /// 0 when it was empty and is gone, or an errno: the same.
   int remove(uid_t user);
+  /// His journal is gone. False, too, when a process of his keeps us from a look at it.
+  bool is_without_journal(uid_t user);
 
  private:
   std::string slot_of(uid_t user) const;

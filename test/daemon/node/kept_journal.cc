@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "lib/scratch.h"
 #include "node/journal_places.h"
@@ -30,13 +31,16 @@ struct kept {
   /// Its process ends with an error.
   void fail() {
     one.start();
+    await_end();
+    REQUIRE(one.report().phase == journal_phase::pausing);
+  }
+  void await_end() {
     while (one.has_process()) {
       std::vector<pollfd> each;
       one.add_to(each);
       poll(each.data(), each.size(), 10);
       one.look();
     }
-    REQUIRE(one.report().phase == journal_phase::pausing);
   }
 };
 
@@ -57,6 +61,19 @@ TEST_CASE("a journal that waits for its next start says when, unless it ends", "
   k.one.stop();
   CHECK_FALSE(k.one.waits_for_turn(never_ns));
   CHECK(k.one.due_ns() == never_ns);
+}
+
+TEST_CASE("of a journal that ends with an error it is said whether it is there", "[node]") {
+  kept k(true);
+  bool const is_there = GENERATE(true, false);
+  std::string const place = k.places.place_of(geteuid());
+  std::filesystem::create_directories(place);
+  if (is_there) std::ofstream(place + "/journal") << "1";
+  k.one.start();
+  k.one.stop();
+  k.await_end();
+  REQUIRE(k.one.report().phase == journal_phase::over);
+  CHECK(k.one.report().is_gone == (is_there ? 0 : 1));
 }
 
 TEST_CASE("a journal that cannot be recovered takes no room of others", "[node]") {
