@@ -85,7 +85,7 @@ class asker {
     received packet;
     while ((packet = receive_packet(socket_.get(), buffer, true)).bytes < 0)
       if (errno != ECONNRESET || std::exchange(reset, true)) wait(POLLIN);
-    if (packet.bytes == 0) throw no_answer(fmt::format("the sluiced at {} hung up", path_));
+    if (packet.bytes == 0) throw hung_up(path_);
     std::optional<std::string> const beside =
         packet.attached ? read_attached(packet.attached)
                         : std::optional(std::string(buffer.data(), size_t(packet.bytes)));
@@ -128,8 +128,7 @@ class asker {
   /// After a call that returned -1: waits if that helps, else throws.
   void wait(short what) {
     if (errno == EINTR) return;
-    if (errno == EPIPE || errno == ECONNRESET)
-      throw no_answer(fmt::format("the sluiced at {} hung up", path_));
+    if (errno == EPIPE || errno == ECONNRESET) throw hung_up(path_);
     if (errno != EAGAIN) throw sluice_error(fmt::format("{}: {}", path_, std::strerror(errno)));
     pollfd p = {socket_.get(), what, 0};
     if (poll(&p, 1, left_ms()) == 0 && !has_more_time()) silent();

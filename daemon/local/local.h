@@ -91,6 +91,13 @@ class no_answer : public error {
   explicit no_answer(std::string const& sentence) : error(exit_sluice, sentence) {}
 };
 
+/// It hung up without a word: it ends, or it is short of something for a moment.
+class hung_up : public no_answer {
+ public:
+  explicit hung_up(std::string const& socket)
+      : no_answer("the sluiced at " + socket + " hung up") {}
+};
+
 /// One request, one answer. Throws no_daemon, no_answer, or the daemon's own error. `timeout_ms`:
 /// of a daemon that does nothing; one that is at work is given five seconds more. `served_by`: the
 /// uid that listens, for those who must not believe just anybody.

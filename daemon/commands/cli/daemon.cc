@@ -87,6 +87,7 @@ daemon_search find_daemon(global_options const& global, int timeout_ms) {
       add(search.why, e.what());
     } catch (local::no_answer const& e) {
       search.is_there = true;
+      search.is_full = search.is_full || dynamic_cast<local::hung_up const*>(&e) != nullptr;
       add(search.why, e.what());
     } catch (error const& e) {  // its own words
       search.is_there = true;

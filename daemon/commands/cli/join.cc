@@ -183,6 +183,8 @@ membership ask_patiently(daemon_at const& daemon, run_options const& options) {
   for (patience tries;;) try {
       request["asked_ms"] = tries.lasted_ms();
       return read_membership(ask(daemon, request, join_ms));
+    } catch (local::hung_up const& e) {
+      if (!tries.has_more(most_place_wait_ns, e.what())) throw;
     } catch (error const& e) {
       bool const is_home_soon = e.status() == exit_later;
       if (!is_home_soon && e.status() != exit_full) throw;
