@@ -42,7 +42,7 @@ void change_keeper::set_applied(std::string text) {
 
 /// A standby that follows a file which was edited leaves the one who has the pool alone.
 void change_keeper::forget_applied() {
-  if (!applied_ || !is_ours()) return;
+  if (!applied_ || !keeps_changes()) return;
   applied_.reset();
   is_applied_new_ = true;
   kept_.changed_unasked();
@@ -53,9 +53,9 @@ std::optional<std::int64_t> change_keeper::due_ns() const {
 }
 
 std::string change_keeper::why_closed() const {
-  if (keeps_changes() || !is_ruling_) return {};
+  if (is_ours() || !is_ruling_) return {};
   if (!trouble_.empty()) return "what was changed by hand cannot be read: " + trouble_;
-  return "this controller has just taken over; try again in a moment";
+  return is_known_ ? "" : "this controller has just taken over; try again in a moment";
 }
 
 // ---- its files
@@ -153,9 +153,9 @@ bool change_keeper::give_up() {
 bool change_keeper::follow(standing at) {
   if (at.is_ruling && !is_ruling_) read_ns_ = 0;  // at once
   is_ruling_ = at.is_ruling;
-  if (is_ruling_) ruled_ns_ = at.now_ns;
   if (!is_ruling_) is_fresh_ = reads_as_ours_ = false;
-  if (!files_.is_shared() || at.now_ns - ruled_ns_ <= at.patience_ns) return false;
+  if (is_fresh_) fresh_ns_ = at.now_ns;
+  if (!files_.is_shared() || at.now_ns - fresh_ns_ <= at.patience_ns) return false;
   is_known_ = false;
   return give_up();
 }
@@ -210,7 +210,7 @@ bool change_keeper::take_back(roster const& known, lease::time_ns now, dated_mom
   }
   for (auto const& line : ended) log_.info("override ended", {{"what", line}});
   bool const is_changed = is_clock_set || !ended.empty();
-  if (is_changed && is_ours()) kept_.changed_unasked();
+  if (is_changed && keeps_changes()) kept_.changed_unasked();
   return is_changed;
 }
 

@@ -86,9 +86,9 @@ class change_keeper {
   absences absent_;
 
   bool is_ruling_ = false;
-  std::int64_t ruled_ns_ = 0;                // last
   bool is_fresh_ = false;                    // read as the one who rules, and we ruled since
-  bool is_known_ = false;                    // so once, and we have not lacked it for long since
+  std::int64_t fresh_ns_ = 0;                // so last
+  bool is_known_ = false;                    // so a moment ago
   bool reads_as_ours_ = false;               // the same of the reading in hand
   std::int64_t read_ns_ = 0, began_ns_ = 0;  // the last reading; the work in hand
   std::string trouble_;

@@ -97,7 +97,8 @@ void keep_mark(std::vector<process_mark>& list, process_mark const& mark, std::s
   std::erase_if(list, [&](process_mark const& p) { return p.pid == mark.pid; });
   if (list.size() >= most)
     std::erase_if(list, [](process_mark const& p) { return has_process_ended(p.pid); });
-  if (list.size() < most) list.push_back(mark);
+  if (list.size() >= most) list.erase(list.begin());  // perhaps its number is another's by now
+  list.push_back(mark);
 }
 
 /// Read first, asked then: the number of one that has ended may be anybody's.

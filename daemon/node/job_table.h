@@ -196,9 +196,9 @@ class job_table {
   std::vector<left_alone> left_alone_;  // jobs that could not be taken over, and live
 };
 
-/// A process that lives, once in a list of at most so many. One that asks again and again costs no
-/// look at the others: room is made where there is none, and without /proc, whose cost is up to
-/// them.
+/// A process that lives, once in a list of at most so many; of more than that the newest. One that
+/// asks again and again costs no look at the others: room is made where there is none, and without
+/// /proc, whose cost is up to them.
 void keep_mark(std::vector<process_mark>& list, process_mark const& mark, std::size_t most);
 
 /// Whether there is room for one more job of a user who has `of_owner`, beside `all`.

@@ -163,6 +163,44 @@ TEST_CASE("shared changes: what ends at a standby ends nowhere else", "[cluster]
   CHECK_FALSE(is_paused(second));
 }
 
+TEST_CASE("shared changes: who rules again and cannot read takes no change", "[cluster]") {
+  desk d;
+  change_keeper k = d.keeper("c1");
+  d.run(k, owner);
+  d.run(k, standby, 500);
+  REQUIRE(chmod(d.place.dir.c_str(), 0770) == 0);
+  SECTION("and takes back the one that waits") {
+    pause(k);
+    d.run(k, owner);
+    CHECK_THAT(answer_to(k), Catch::Contains("do not count on"));
+    CHECK_FALSE(is_paused(k));
+  }
+  d.run(k, owner, 500);
+  CHECK_THAT(k.why_closed(), Catch::Contains("writable by nobody else"));
+  REQUIRE(chmod(d.place.dir.c_str(), 0700) == 0);
+  d.run(k, owner);
+  CHECK(k.why_closed().empty());
+}
+
+TEST_CASE("shared changes: what ends while the pool is away for a moment", "[cluster]") {
+  desk d;
+  change_keeper k = d.keeper("c1");
+  cluster::roster const nobody{cluster::policy_table{}};
+  d.run(k, owner);
+  dated_moment const today = {1000, 1000};
+  k.book().pause(job, 1000, "wide", verbs::ends_after({}, 5, today));
+  k.kept().changed();
+  k.set_applied("policy");
+  d.run(k, owner);
+  REQUIRE(read_file(d.path())->find("wide") != std::string::npos);
+  d.run(k, standby, 500);
+  k.take_back(nobody, d.now_ns, {1006, 1006});
+  k.forget_applied();
+  d.run(k, owner);
+  CHECK(read_file(d.path())->find("wide") == std::string::npos);
+  CHECK_FALSE(read_file(d.place.dir + "/applied-policy"));
+}
+
 TEST_CASE("shared changes: a write that ends while the pool is away", "[cluster]") {
   desk d;
   change_keeper k = d.keeper("c1");
