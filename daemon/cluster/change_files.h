@@ -39,9 +39,8 @@ class change_files {
   bool is_shared() const { return !writer_.empty(); }
   static verbs::override_book book_of(change_texts const& texts);  // throws sluice_error
   bool is_empty() const;                                           // none of the files is there
-  /// `may_set_aside`: a file that is of no use is out of the way then, and as if it were not there.
-  /// In a shared directory that is for one alone; and no file is set aside because its server
-  /// fails.
+  /// `may_set_aside`: overrides that are of no use are out of the way then, and as if they were not
+  /// there. In a shared directory that is for one alone, and never because its server fails.
   found_changes read(bool may_set_aside) const;
   /// Durably. Without `with_applied` that file stays as it is. False: something is not written.
   bool write(change_texts const& texts, bool with_applied) const;

@@ -4,8 +4,6 @@
 #include "wire/socket.h"
 #include "base/clock.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,14 +45,7 @@ struct raw_peer {
 /// A connection that is reset at its end.
 class short_peer {
  public:
-  explicit short_peer(std::string const& address) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port =
-        htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
-  }
+  explicit short_peer(std::string const& address) : fd_(connected_to(address)) {}
   ~short_peer() {
     linger const at_once{1, 0};
     setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys decide: strangers are not heard, nobody speaks for another, a list that changes is obeyed,
 // and a parent that cannot judge does not serve.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -68,13 +66,7 @@ unsigned outcome(house& h, wire::security const* with) {
 
 class tcp_peer {
  public:
-  explicit tcp_peer(std::string const& address) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port =
-        htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+  explicit tcp_peer(std::string const& address) : fd_(connected_to(address)) {
     timeval const wait{1, 0};
     setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
   }

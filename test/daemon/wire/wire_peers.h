@@ -2,6 +2,10 @@
 // A parent and its children over 127.0.0.1, driven by one thread: patience instead of sleeps.
 #pragma once
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <zmq.h>
 
 #include <catch2/catch.hpp>
@@ -88,6 +92,18 @@ inline std::optional<wire::message> hear(wire::child_socket& child, wire::parent
 
 inline wire::hello hello_of(std::string const& name, wire::role who = wire::role::node) {
   return {who, 0, name};
+}
+
+/// A TCP connection to the port of an address, on this machine; the caller closes it.
+inline int connected_to(std::string const& address) {
+  int const fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+  return fd;
 }
 
 }  // namespace sluice::test
