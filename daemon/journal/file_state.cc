@@ -5,7 +5,7 @@ namespace sluice::journal {
 
 namespace {
 
-constexpr unsigned created_few = 4, created_many = 16;
+constexpr unsigned most_counted = 64;  // of both; then what was counted so far counts half
 
 }  // namespace
 
@@ -28,17 +28,22 @@ way choose(file_seen const& f) {
 }
 
 void directory_habit::created() {
-  if (++created_ <= created_many) return;
-  is_synced_anyway_ = false;
-  in_row_ = 0;
+  ++unsynced_;
+  count(created_);
 }
 
+// Of many threads all may make their files before the first of them syncs the directory.
 void directory_habit::synced() {
-  if (created_ != 0) {
-    is_synced_anyway_ = created_ <= created_few;
-    in_row_ = is_synced_anyway_ ? in_row_ + 1 : 0;
-  }
-  created_ = 0;
+  if (unsynced_ == 0) return;
+  --unsynced_;
+  count(synced_);
+}
+
+void directory_habit::count(unsigned& what) {
+  ++what;
+  if (created_ + synced_ < most_counted) return;
+  created_ /= 2;
+  synced_ /= 2;
 }
 
 }  // namespace sluice::journal

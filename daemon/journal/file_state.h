@@ -58,20 +58,22 @@ constexpr bool ctime_proves(std::uint64_t changed_ns, std::uint64_t looked_ns,
   return has_fine_times || looked_ns > changed_ns;
 }
 
-/// Whether the programs of a directory sync it after each new file. Then the journal saves nothing
-/// for the file: what the directory waits for makes it durable as well.
+/// Whether the programs of a directory sync it after each new file, or each few. Then the journal
+/// saves nothing for the file: what the directory waits for makes it durable as well.
 class directory_habit {
  public:
-  bool is_synced_anyway() const { return is_synced_anyway_; }
+  bool is_synced_anyway() const { return synced_ != 0 && created_ <= 4 * synced_; }
   /// Often enough that they need not ask any more.
-  bool is_sure() const { return in_row_ >= 4; }
+  bool is_sure() const { return is_synced_anyway() && synced_ >= 4; }
   void created();
+  /// It counts for one file.
   void synced();
 
  private:
-  unsigned created_ = 0;  // since it was synced
-  unsigned in_row_ = 0;   // syncs after few of them
-  bool is_synced_anyway_ = false;
+  void count(unsigned& what);
+
+  unsigned created_ = 0, synced_ = 0;  // of late
+  unsigned unsynced_ = 0;              // created, and no sync counted for it
 };
 
 }  // namespace sluice::journal

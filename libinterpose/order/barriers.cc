@@ -392,7 +392,7 @@ static bool post_barrier(sync_job const& j, barrier& to) {
 
 int make_ordered(int fd, abi::order_request kind, barrier& to) {
   sync_job j = look_before_sync(fd, kind);
-  bool const may_wait = j.where == sync_way::undecided && j.late_error == 0;
+  bool const may_wait = j.where == sync_way::undecided && j.late_error == 0 && is_for_daemon(j);
   return may_wait && post_barrier(j, to) ? 0 : finish(j);
 }
 

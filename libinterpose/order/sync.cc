@@ -85,9 +85,6 @@ sync_way choose(sync_job& j) {
                                                                : sync_way::journal;
 }
 
-// The daemon would break it: a program may have it from before it had a stage.
-bool has_lease(int fd) { return sys::call(SYS_fcntl, fd, F_GETLEASE) == F_WRLCK; }
-
 // What is mounted below a durable directory is not the journal's: somebody may want to unmount it,
 // and a file that the daemon holds would keep it busy.
 bool is_mounted_below(file_now const& f) {
@@ -126,17 +123,26 @@ sync_job look_before_sync(int fd, order_request kind) {
   if (is_pending(fd)) note_whole(f);  // stdio keeps bytes back, or wrote them without our seeing
   // Who opened it, or writes by it, where no stage looks (a ring, a raw call) leaves no other
   // trace.
-  if (S_ISREG(f.mode) && (writes_past_the_log(flags) || (!is_watched(f) && has_lease(fd))))
-    bypass(fd, f);
+  if (S_ISREG(f.mode) && writes_past_the_log(flags)) bypass(fd, f);
   j.seen = flags_of(f);
   j.where = sync_way::undecided;
   return j;
+}
+
+// The daemon's open would break a lease that a program has from before it had a stage.
+bool is_for_daemon(sync_job& j) {
+  if (!S_ISREG(j.file.mode) || is_watched(j.file)) return true;
+  if (sys::call(SYS_fcntl, j.fd, F_GETLEASE) != F_WRLCK) return true;
+  bypass(j.fd, j.file);
+  j.seen = flags_of(j.file);
+  return false;
 }
 
 int finish(sync_job& j) {
   if (j.late_error != 0) return outcome(j.late_error);
   if (j.where == sync_way::undecided) {
     j.where = choose(j);
+    if (j.where == sync_way::journal && !is_for_daemon(j)) j.where = choose(j);
     if (j.where == sync_way::own) count(order_count::bypassed);
     if (j.where == sync_way::kernel || j.where == sync_way::lone) count(order_count::alone);
   }

@@ -26,6 +26,8 @@ struct sync_job {
 };
 
 sync_job look_before_sync(int fd, abi::order_request kind);
+/// Whether the daemon may be asked to make the file durable. False: it is bypassed by now.
+bool is_for_daemon(sync_job& j);
 /// 0, or -1 with errno.
 int finish(sync_job& j);
 

@@ -93,7 +93,7 @@ TEST_CASE("what nobody can tell who wrote is the program's own, once the log has
   CHECK(choose(f) == way::native);
 }
 
-TEST_CASE("new files are synced at home where their directory is synced behind each", "[order]") {
+TEST_CASE("new files are synced at home where their directory is synced after each", "[order]") {
   directory_habit d;
   CHECK_FALSE(d.is_synced_anyway());
   d.created();
@@ -104,6 +104,27 @@ TEST_CASE("new files are synced at home where their directory is synced behind e
   for (int i = 0; i < 100; ++i) d.created();
   CHECK_FALSE(d.is_synced_anyway());
   d.synced();
+  CHECK_FALSE(d.is_synced_anyway());
+}
+
+TEST_CASE("a habit of many threads is one, too", "[order]") {
+  directory_habit d;
+  auto const threads_make_and_sync = [&](unsigned threads) {
+    for (unsigned i = 0; i < threads; ++i) d.created();
+    for (unsigned i = 0; i < threads; ++i) d.synced();
+  };
+  for (int round = 0; round < 4; ++round) threads_make_and_sync(40);
+  CHECK(d.is_sure());
+  for (int i = 0; i < 200; ++i) d.created();  // no more
+  CHECK_FALSE(d.is_synced_anyway());
+}
+
+TEST_CASE("a directory that is synced now and then has no such habit", "[order]") {
+  directory_habit d;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 20; ++i) d.created();
+    d.synced();
+  }
   CHECK_FALSE(d.is_synced_anyway());
 }
 
