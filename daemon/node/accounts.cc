@@ -70,7 +70,7 @@ void accounts::count_last(std::span<job* const> gone, runtime::dashboard* board,
   }
   count();
   for (job* j : gone) look_at_times(*j);
-  tell(board, steered, at, true);
+  tell(board, steered, at, gone);
 }
 
 void accounts::use(runtime::metric_table& m) {

@@ -41,7 +41,7 @@ class accounts {
   void count();
   /// Tells the history what was done since it was told last.
   void remember(runtime::dashboard* board, steering const& steered, moment at) {
-    tell(board, steered, at, false);
+    tell(board, steered, at, {});
   }
   /// Before these jobs go: all that they did until now, however long ago the last cycle was. The
   /// cycle of other jobs goes on.
@@ -64,8 +64,11 @@ class accounts {
   static void end_cycle(job& j, std::int64_t now_ns);
   void look_at_times(job& j);
   void count_hints(job& j);
-  void tell(runtime::dashboard* board, steering const& steered, moment at, bool last);
-  void tell_ops(runtime::dashboard& board, moment at, bool last);
+  /// `gone`: jobs that go now. Without them only what is due.
+  void tell(runtime::dashboard* board, steering const& steered, moment at,
+            std::span<job* const> gone);
+  void tell_ops(runtime::dashboard& board, moment at, std::span<job* const> gone);
+  bool read_ops();
   void publish_supplies(runtime::metric_table& m, std::vector<supply_standing> const& standing,
                         steering const& steered) const;
   void publish_hints(runtime::metric_table& m) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/census.h"
 
+#include <algorithm>
+
 namespace sluice::node {
 
 census::census(lookup is_there, std::uint64_t own_pid_space)
@@ -18,9 +20,9 @@ void census::count(std::vector<process_mark> const& claimed, uid_t owner,
   }
 }
 
-bool census::step(foreign<abi::segment> const& s, uid_t owner, unsigned& budget, walk& w) const {
+bool census::step(foreign<abi::segment> const& s, uid_t owner, foreign_claims const& dead,
+                  unsigned& budget, walk& w) const {
   constexpr auto relaxed = std::memory_order_relaxed;
-  auto const dead = dead_.find(owner);
   std::vector<process_mark> claimed;
   std::vector<held_slot> held;  // by them
   bool is_whole = true;
@@ -28,19 +30,19 @@ bool census::step(foreign<abi::segment> const& s, uid_t owner, unsigned& budget,
     foreign<abi::process_slot> const& slot = abi::process_of(s, w.at);
     std::uint32_t const pid = slot.pid.load(relaxed);
     if (pid == 0) continue;
+    is_whole = budget != 0;
+    if (!is_whole) break;
+    --budget;
     std::uint64_t const space = slot.pid_space.load(relaxed);
     if (space != 0 && space != own_pid_space_) {
       foreign_process const claimed_there = {space, {pid, slot.start_ticks.load(relaxed)}};
       w.found.foreign.push_back(claimed_there);
-      if (dead != dead_.end() && dead->second.contains(claimed_there)) continue;
+      if (std::ranges::binary_search(dead, claimed_there)) continue;
       ++w.found.processes;
       ++w.found.foreign_processes;
       w.found.slots.push_back({w.at, pid, false});
       continue;
     }
-    is_whole = budget != 0;
-    if (!is_whole) break;
-    --budget;
     claimed.push_back({pid, slot.start_ticks.load(relaxed)});
     held.push_back({w.at, pid, true});
   }

@@ -2,14 +2,11 @@
 // The processes in a job: the process slots of its segment, compared with /proc, for its owner can
 // write there what he likes: a slot counts that names a process of his. Looking a process up costs
 // some ten microseconds and slots may hold garbage, so the census walks in steps of a bounded
-// number of look-ups. Whose jobs come next census_rounds.h says.
+// number of claims, of whichever pid namespace. Whose jobs come next census_rounds.h says.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "node/job.h"
@@ -23,8 +20,7 @@ struct foreign_process {
   auto operator<=>(foreign_process const&) const = default;
 };
 
-/// Those that jobs of a user claim, by his uid.
-using foreign_by_owner = std::map<uid_t, std::set<foreign_process>>;
+using foreign_claims = std::vector<foreign_process>;
 
 /// A slot that somebody holds.
 struct held_slot {
@@ -34,11 +30,11 @@ struct held_slot {
 
 /// The outcome of one walk through one job.
 struct head_count {
-  std::uint32_t processes = 0;           // attached and alive; of other pid namespaces: claimed
-  std::uint32_t foreign_processes = 0;   // of these, of other pid namespaces
-  std::vector<std::uint32_t> pids;       // those of our pid namespace
-  std::vector<foreign_process> foreign;  // of others, also of namespaces that are no more
-  std::vector<held_slot> slots;          // of all processes that are counted
+  std::uint32_t processes = 0;          // attached and alive; of other pid namespaces: claimed
+  std::uint32_t foreign_processes = 0;  // of these, of other pid namespaces
+  std::vector<std::uint32_t> pids;      // those of our pid namespace
+  foreign_claims foreign;               // of others, also of namespaces that are no more
+  std::vector<held_slot> slots;         // of all processes that are counted
 };
 
 class census {
@@ -54,10 +50,10 @@ class census {
     unsigned at = 0;
     head_count found = {};
   };
-  /// Goes on where it stopped, for `budget` look-ups at most. True: it is complete.
-  bool step(foreign<abi::segment> const& s, uid_t owner, unsigned& budget, walk& w) const;
-  /// Processes of other pid namespaces that are not there: slots that name them are empty.
-  void set_dead(foreign_by_owner dead) { dead_ = std::move(dead); }
+  /// Goes on where it stopped, for `budget` claims at most. True: it is complete. `dead`, sorted:
+  /// processes of other pid namespaces that are not there, so slots that name them are empty.
+  bool step(foreign<abi::segment> const& s, uid_t owner, foreign_claims const& dead,
+            unsigned& budget, walk& w) const;
 
  private:
   void count(std::vector<process_mark> const& claimed, uid_t owner,
@@ -65,7 +61,6 @@ class census {
 
   lookup is_there_;
   std::uint64_t own_pid_space_;
-  foreign_by_owner dead_;
 };
 
 }  // namespace sluice::node

@@ -86,13 +86,15 @@ class walker {
       bool const is_seen = seen_.contains(where.first);
       bool const is_gone = !is_seen && list_.known_spaces.contains(where.first);
       for (claim const& c : claims) {
+        progress_.steps.fetch_add(1, std::memory_order_relaxed);
         std::uint32_t const uid = job_of(c.job).uid;
         bool const may_hide = uid == 0 ? !refused_uids_.empty() : refused_uids_.contains(uid);
         bool const is_shown = (list_.sees_all || is_seen) && !may_hide;
         if (!c.is_there && (is_gone || is_shown))
-          out_.dead[uid].insert({where.first, {where.second, c.start_ticks}});
+          out_.dead[job_of(c.job).folder].push_back({where.first, {where.second, c.start_ticks}});
       }
     }
+    for (auto& [folder, gone] : out_.dead) std::ranges::sort(gone);
   }
 
   void place(int j) {

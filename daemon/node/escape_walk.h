@@ -26,7 +26,7 @@ struct watched_job {
   std::string dir;  // its folder, whole
   std::vector<std::uint32_t> attached;
   std::vector<process_mark> joiners;
-  std::vector<foreign_process> foreign = {};
+  foreign_claims foreign = {};           // that are to be asked for
   std::vector<process_mark> steps = {};  // the scheduler's: all below is the job, they are not
   std::uint32_t uid = 0;                 // whose it is: no process of another is in it; root's any
 };
@@ -68,8 +68,8 @@ struct watch_report {
   std::set<std::string> inhabited;
   /// Processes of other pid namespaces that were found in /proc, by folder.
   std::map<std::string, std::uint32_t> foreign_found;
-  /// Foreign processes that jobs of a user claim, and that are not there or not his.
-  foreign_by_owner dead;
+  /// Foreign processes that a job claims, and that are not there or not its user's; sorted.
+  std::map<std::string, foreign_claims> dead;  // by folder
   std::set<std::uint64_t> known_spaces;
   moved_by_process moved;
 };

@@ -121,6 +121,7 @@ struct job {
   unsigned leased_looks = 0;  // one after the other, that found a lease on one of its files
   std::vector<stream> streams;
   std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
+  std::vector<segment::op_sums> read_ops;  // to be told; empty: not read yet
   told_times times;                        // to the metrics
   told_hints hints = {};                   // the same
   told_gathered gathered = {};             // the same

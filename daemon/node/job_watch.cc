@@ -78,7 +78,7 @@ bool job_watch::is_as_counted(job const& j, std::int64_t now_ns) const {
   if (j.is_broken() || known == attached_.end()) return false;
   counted const& then = known->second;
   auto const& slots = then.heads.slots;
-  if (slots.empty() || slots.size() > heads_per_step) return false;
+  if (slots.empty()) return false;
   if (now_ns - then.walked_ns >= walk_slots_ns) return false;
   if (j.memory().head.attached_total.load() != then.came) return false;
   return std::all_of(slots.begin(), slots.end(), [&](held_slot const& s) {
@@ -98,10 +98,15 @@ bool job_watch::count(job& j, turn& t, unsigned& budget, std::int64_t now_ns) {
     t.walk = {};
     t.came = j.is_broken() ? 0 : j.memory().head.attached_total.load();
   }
-  if (!j.is_broken() && !heads_.step(j.memory(), j.record.uid, budget, t.walk)) return false;
+  counted& known = attached_[j.folder];
+  if (!j.is_broken() && !heads_.step(j.memory(), j.record.uid, known.dead, budget, t.walk))
+    return false;
   j.processes = t.walk.found.processes;
   j.foreign = t.walk.found.foreign_processes;
-  attached_[j.folder] = {std::move(t.walk.found), t.came, now_ns};
+  known.heads = std::move(t.walk.found);
+  if (known.heads.slots.size() > heads_per_step) known.heads.slots = {};  // a job of many is walked
+  known.came = t.came;
+  known.walked_ns = now_ns;
   t.folder.clear();
   j.life = segment::next_life(j.life, facts_of(j, jobs_.processes()), now_ns);
   j.counted_ns = now_ns;
@@ -146,22 +151,32 @@ void job_watch::forget(job const& j) {
 }
 
 void job_watch::look_for_escapes(site_state const& site, std::int64_t now_ns) {
-  if (auto const report = escapes_.take(now_ns)) return use(*report);
+  if (auto report = escapes_.take(now_ns)) return use(std::move(*report));
   if (!escapes_.is_idle() || (jobs_.all().empty() && jobs_.left().empty())) return;
   bool const is_young = now_ns - came_ns_ < young_ns;
   if (now_ns - walked_ns_ >= (is_young ? walk_every_ns : walk_quiet_ns)) begin_walk(site, now_ns);
+}
+
+void job_watch::choose_asked() {
+  std::map<uid_t, foreign_turns::claims> all;
+  for (auto const& j : jobs_.all())
+    if (std::size_t const claims = attached_[j->folder].heads.foreign.size(); claims != 0)
+      all[owner_by(jobs_.owners(), j->record.uid)][j->folder] = claims;
+  std::set<std::string> const asked = foreign_turns_.next(all);
+  for (auto& [folder, known] : attached_) known.is_asked = asked.contains(folder);
 }
 
 void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
   walked_ns_ = now_ns;
   watch_list list;
   list.sees_all = segment::own_pid_space() == first_pid_space;
+  choose_asked();
   for (auto const& j : jobs_.all()) {
     auto const& terms = j->record.scheduler;
     if (terms && !terms->is_metered) continue;
-    head_count const& heads = attached_[j->folder].heads;
-    list.jobs.push_back({j->folder, jobs_.run_dir() + "/jobs/" + j->folder, heads.pids,
-                         j->record.joiners, heads.foreign,
+    counted const& known = attached_[j->folder];
+    list.jobs.push_back({j->folder, jobs_.run_dir() + "/jobs/" + j->folder, known.heads.pids,
+                         j->record.joiners, known.is_asked ? known.heads.foreign : foreign_claims{},
                          terms ? terms->steps : std::vector<process_mark>{}, j->record.uid});
   }
   for (auto const& [folder, uid] : jobs_.left()) {
@@ -179,15 +194,18 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
   escapes_.begin(std::move(list), now_ns);
 }
 
-void job_watch::use(watch_report const& report) {
-  heads_.set_dead(report.dead);
+void job_watch::use(watch_report report) {
   jobs_.heed_walk(report.inhabited);
-  for (auto& [folder, known] : attached_)
+  for (auto& [folder, known] : attached_) {
     if (known.heads.foreign_processes != 0) known.walked_ns = -walk_slots_ns;
+    if (known.is_asked) known.dead = std::move(report.dead[folder]);
+  }
   for (auto const& j : jobs_.all()) {
     auto const suspects = report.suspects.find(j->folder);
     bool const has_any = suspects != report.suspects.end() && !suspects->second.empty();
     j->escapes = has_any ? judge(suspects->second, counted_bytes(*j)) : std::vector<escaped>{};
+    counted const& known = attached_[j->folder];
+    if (!known.is_asked && !known.heads.foreign.empty()) continue;  // as it was
     auto const outside = report.foreign_found.find(j->folder);
     j->foreign_found = outside == report.foreign_found.end() ? 0 : outside->second;
   }

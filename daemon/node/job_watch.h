@@ -12,6 +12,7 @@
 #include "node/census_rounds.h"
 #include "node/clock.h"
 #include "node/escape_worker.h"
+#include "node/foreign_turns.h"
 #include "node/job_table.h"
 
 namespace sluice::node {
@@ -36,6 +37,8 @@ class job_watch {
     head_count heads;
     std::uint32_t came = 0;  // processes that had ever joined when the walk began
     std::int64_t walked_ns = 0;
+    bool is_asked = false;     // the walk that is under way looks for its foreign processes
+    foreign_claims dead = {};  // of these, as the last walk that looked has it
   };
 
   /// How far the round of an owner has come.
@@ -50,13 +53,15 @@ class job_watch {
   bool is_as_counted(job const& j, std::int64_t now_ns) const;
   bool count(job& j, turn& t, unsigned& budget, std::int64_t now_ns);
   void begin_walk(site_state const& site, std::int64_t now_ns);
-  void use(watch_report const& report);
+  void choose_asked();
+  void use(watch_report report);
 
   job_table& jobs_;
   census heads_;
   census_rounds rounds_;
   std::map<uid_t, turn> turns_;              // of rounds that are under way, by owner
   std::map<std::string, counted> attached_;  // by folder
+  foreign_turns foreign_turns_;
   escape_worker escapes_;
   std::int64_t walked_ns_, came_ns_ = 0;
 };

@@ -86,12 +86,12 @@ void count_heads(abi::segment const& s) {
         return lives;
       },
       5);
-  c.set_dead({{0, {{6, {1, 0}}}}});
+  node::foreign_claims const dead = {{6, {1, 0}}};
   node::census::walk walk;
   for (unsigned steps = 0;; ++steps) {
     must(steps <= abi::process_slots / 64);
     unsigned budget = 64;
-    if (c.step(s, 0, budget, walk)) break;
+    if (c.step(s, 0, dead, budget, walk)) break;
   }
   auto const& found = walk.found;
   must(looked <= abi::process_slots && found.processes <= abi::process_slots);

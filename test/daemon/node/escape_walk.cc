@@ -20,6 +20,8 @@ using namespace sluice;
 
 namespace {
 
+using dead_by_folder = std::map<std::string, node::foreign_claims>;
+
 struct fake_proc : node::proc {
   struct process {
     node::process_facts facts;
@@ -270,7 +272,7 @@ TEST_CASE("a pid namespace is gone when nobody shows in it any more", "[node][es
   all.sees_all = true;
   auto found = report_of(p, all);
   CHECK(found.foreign_found.at("a") == 1);
-  CHECK(found.dead == node::foreign_by_owner{{0, {{78, {1, 5}}}}});
+  CHECK(found.dead == dead_by_folder{{"a", {{78, {1, 5}}}}});
   auto const escaped = node::judge(found.suspects.at("a"), 0);
   REQUIRE(escaped.size() == 1);  // the child of the one in the slot
   CHECK(escaped[0].pid == 301);
@@ -281,8 +283,7 @@ TEST_CASE("a pid namespace is gone when nobody shows in it any more", "[node][es
   CHECK(report_of(p, all).dead.empty());
   p.all.erase(300);
   p.all.erase(301);
-  CHECK(report_of(p, some).dead ==
-        node::foreign_by_owner{{0, {{77, {1, 3000}}}}});  // it was seen once
+  CHECK(report_of(p, some).dead == dead_by_folder{{"a", {{77, {1, 3000}}}}});  // it was seen once
 }
 
 TEST_CASE("what a user writes into his slots are no processes of his", "[node][escape]") {
@@ -302,7 +303,7 @@ TEST_CASE("what a user writes into his slots are no processes of his", "[node][e
                {"hers", "/hers", {}, {}, {bobs, {77, {2, 3010}}, none, made_up}, {}, ann}};
   auto found = report_of(p, list);
   CHECK(found.foreign_found == std::map<std::string, std::uint32_t>{{"his", 1}, {"hers", 1}});
-  CHECK(found.dead == node::foreign_by_owner{{ann, {bobs, none, made_up}}});
+  CHECK(found.dead == dead_by_folder{{"hers", {bobs, none, made_up}}});
   p.all[1].facts.pid_space = 0;  // root's, and hides: it is not hers
   CHECK(report_of(p, list).dead == found.dead);
   p.all[1].facts.uid = ann;
@@ -319,10 +320,9 @@ TEST_CASE("slots of a dead pid namespace keep no job alive", "[node][escape]") {
                  5);
   node::census::walk first, second;
   unsigned budget = 64;
-  REQUIRE(c.step(*s, 0, budget, first));
+  REQUIRE(c.step(*s, 0, {}, budget, first));
   CHECK(first.found.processes == 2);
-  c.set_dead({{0, {{6, {1, 0}}}}, {9, {{7, {1, 0}}}}});
-  REQUIRE(c.step(*s, 0, budget, second));
+  REQUIRE(c.step(*s, 0, {{6, {1, 0}}}, budget, second));
   CHECK(second.found.processes == 1);
   CHECK(second.found.foreign_processes == 1);
   CHECK(second.found.foreign.size() == 2);  // the dead one is asked for again
@@ -465,10 +465,28 @@ TEST_CASE("heads are counted in bounded steps", "[node][escape]") {
   for (bool complete = false; !complete; ++steps) {
     unsigned budget = 64;
     unsigned const before = lookups;
-    complete = c.step(*s, 0, budget, walk);
+    complete = c.step(*s, 0, {}, budget, walk);
     REQUIRE(lookups - before <= 64);
   }
   CHECK(steps == 16);
   CHECK(walk.found.processes == 501);
   CHECK(walk.found.pids.size() == 500);
+}
+
+TEST_CASE("claims of other pid namespaces are counted in bounded steps as well", "[node][escape]") {
+  auto const s = std::make_unique<abi::segment>();
+  for (unsigned i = 0; i < abi::process_slots; ++i) {
+    abi::process_of(*s, i).pid = i + 1;
+    abi::process_of(*s, i).pid_space = 6;
+  }
+  node::census c([](auto const&, uid_t) { return std::vector<bool>{}; }, 5);
+  node::census::walk walk;
+  std::size_t before = 0;
+  for (bool is_complete = false; !is_complete; before = walk.found.foreign.size()) {
+    unsigned budget = 64;
+    is_complete = c.step(*s, 0, {{6, {7, 0}}}, budget, walk);
+    REQUIRE(walk.found.foreign.size() - before <= 64);
+  }
+  CHECK(walk.found.foreign.size() == abi::process_slots);
+  CHECK(walk.found.processes == abi::process_slots - 1);
 }
