@@ -11,7 +11,8 @@
 
 namespace sluice::journal {
 
-/// Memory that direct I/O takes.
+/// Memory that direct I/O takes. It is what it was where no value is given: whoever grows a buffer
+/// writes or reads all of it.
 template <class T>
 struct block_allocator {
   using value_type = T;
@@ -20,6 +21,10 @@ struct block_allocator {
   template <class U>
   block_allocator(block_allocator<U> const&) {}
   T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), align)); }
+  template <class U>
+  void construct(U* p) noexcept {
+    ::new (static_cast<void*>(p)) U;
+  }
   void deallocate(T* p, std::size_t) { ::operator delete(p, align); }
   bool operator==(block_allocator const&) const { return true; }
 };

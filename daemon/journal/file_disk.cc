@@ -138,7 +138,7 @@ bool file_disk::has_name() const {
 }
 
 int file_disk::fill(std::uint64_t bytes) {
-  block_buffer const zeros(1u << 20);
+  block_buffer const zeros(1u << 20, std::byte{0});
   for (std::uint64_t at = 0; at < bytes; at += zeros.size()) {
     std::span<std::byte const> const all(zeros);
     int const error = write(at, all.first(std::min<std::uint64_t>(all.size(), bytes - at)));

@@ -112,6 +112,18 @@ char const* name_of(kind what) {
 }
 
 void encode(record const& r, std::vector<std::byte>& to) {
+  encode_head(r, to);
+  auto const bytes = data_of(r);
+  put(to, bytes.data(), bytes.size());
+}
+
+std::span<std::byte const> data_of(record const& r) {
+  kind_row const* const row = row_of(r.what);
+  bool const has_data = row != nullptr && (row->parts & has_bytes) != 0;
+  return has_data ? r.bytes : std::span<std::byte const>();
+}
+
+void encode_head(record const& r, std::vector<std::byte>& to) {
   kind_row const* const row = row_of(r.what);
   if (row == nullptr) return;
   unsigned const parts = row->parts;
@@ -128,7 +140,6 @@ void encode(record const& r, std::vector<std::byte>& to) {
     put(to, r.uid);
     put(to, r.gid);
   }
-  if (parts & has_bytes) put(to, r.bytes.data(), r.bytes.size());
 }
 
 std::optional<record> decode(kind what, std::span<std::byte const> payload) {

@@ -51,6 +51,10 @@ struct record {
 
 /// Appends the payload. The bytes of data are the last part of it.
 void encode(record const& r, std::vector<std::byte>& to);
+/// The same without these.
+void encode_head(record const& r, std::vector<std::byte>& to);
+/// Of a kind without data, none.
+std::span<std::byte const> data_of(record const& r);
 
 /// The most bytes of data one record can hold; longer writes take several.
 inline constexpr std::size_t data_bytes_max = 1u << 20;

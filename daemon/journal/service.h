@@ -234,6 +234,7 @@ class service {
   directory_ptr last_directory_;
   std::map<std::pair<file_key, std::string>, held_file*> names_;
   std::vector<request> asked_;
+  std::vector<std::byte> read_;                // scratch: of a file, on its way into the journal
   std::vector<std::function<void()>> parked_;  // until there is room
   std::vector<request> sync_all_;              // until the checkpoint after next
   std::vector<std::pair<std::weak_ptr<held_file>, request>> closing_;  // until that is closed

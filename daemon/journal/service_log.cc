@@ -167,10 +167,10 @@ bool service::write_pages(held_file& f, found const& now, std::uint64_t& lsn) {
     if (put(r, lsn) != 0) return false;
   }
   r.what = kind::data;
-  std::vector<std::byte> bytes;
   for (auto const& [first, end] : now.what.pages.all()) {
-    std::uint64_t const from = first * page_bytes;
-    bytes.resize(std::min(end * page_bytes, size) - from);
+    std::uint64_t const from = first * page_bytes, count = std::min(end * page_bytes, size) - from;
+    if (read_.size() < count) read_.resize(count);
+    std::span const bytes = std::span(read_).first(count);
     std::size_t had = 0;
     while (had < bytes.size()) {
       ssize_t const n =
@@ -181,7 +181,7 @@ bool service::write_pages(held_file& f, found const& now, std::uint64_t& lsn) {
     }
     if (had == 0) continue;
     r.offset = from;
-    r.bytes = std::span(bytes).first(had);
+    r.bytes = bytes.first(had);
     if (put(r, lsn) != 0) return false;
   }
   r.bytes = {};

@@ -76,7 +76,7 @@ int write_slot(disk& d, superblock& s, rules const& keep) {
   superblock next = s;
   ++next.sequence;
   next.checksum = checksum_of(next);
-  block_buffer block(block_bytes);
+  block_buffer block(block_bytes, std::byte{0});
   std::memcpy(block.data(), &next, sizeof next);
   std::uint64_t const slot = keep.two_slots ? next.sequence % 2 : 0;
   int const failed = keep.superblock_before_reuse ? d.write_through(slot * block_bytes, block)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal/tail.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sluice::journal {
@@ -22,7 +23,17 @@ bool log_tail::has_room(std::uint64_t payload_bytes) const {
   return end <= head_ + area_bytes_;
 }
 
-void log_tail::put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns) {
+void log_tail::put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns,
+                   std::span<std::byte const> bytes) {
+  std::uint64_t const payload_bytes = head_part_.size() + bytes.size();
+  std::uint64_t const whole = record_bytes(payload_bytes);
+  std::size_t const at = open_.bytes.size();
+  open_.bytes.resize(at + whole);
+  std::byte* const begin = open_.bytes.data() + at;
+  std::byte* const payload = begin + sizeof(record_header);
+  std::ranges::copy(head_part_, payload);
+  std::ranges::copy(bytes, payload + head_part_.size());
+  std::fill(payload + payload_bytes, begin + whole, std::byte{0});
   record_header header = {};
   header.magic = record_magic;
   header.kind = static_cast<std::uint16_t>(what);
@@ -31,36 +42,30 @@ void log_tail::put(kind what, std::uint64_t stream, std::uint64_t epoch, std::ui
   header.written_ns = now_ns;
   header.stream = stream;
   header.epoch = epoch;
-  header.payload_bytes = static_cast<std::uint32_t>(payload_.size());
-  header.checksum = checksum_of(header, payload_, keep_.chain ? seed_ : salt_);
+  header.payload_bytes = static_cast<std::uint32_t>(payload_bytes);
+  header.checksum =
+      checksum_of(header, std::span(payload, payload_bytes), keep_.chain ? seed_ : salt_);
+  std::memcpy(begin, &header, sizeof header);
   seed_ = header.checksum;
-  std::uint64_t const whole = record_bytes(payload_.size());
-  std::size_t const at = open_.bytes.size();
-  open_.bytes.resize(at + whole);
-  std::memcpy(open_.bytes.data() + at, &header, sizeof header);
-  if (!payload_.empty())
-    std::memcpy(open_.bytes.data() + at + sizeof header, payload_.data(), payload_.size());
-  std::size_t const used = sizeof header + payload_.size();
-  std::memset(open_.bytes.data() + at + used, 0, whole - used);
   next_ += whole;
 }
 
 std::uint64_t log_tail::append(record const& r, std::uint64_t now_ns) {
   if (!is_open()) {
     batch_head const head = {0, proof_of(generation_, next_, salt_)};
-    payload_.resize(sizeof head);
-    std::memcpy(payload_.data(), &head, sizeof head);
+    head_part_.resize(sizeof head);
+    std::memcpy(head_part_.data(), &head, sizeof head);
     put(kind::batch, 0, 0, now_ns);
   }
-  payload_.clear();
-  encode(r, payload_);
-  put(r.what, r.stream, r.epoch, now_ns);
+  head_part_.clear();
+  encode_head(r, head_part_);
+  put(r.what, r.stream, r.epoch, now_ns, data_of(r));
   return next_;
 }
 
 batch log_tail::seal(std::uint64_t now_ns, block_buffer spare) {
   if (std::uint64_t const over = next_ % block_bytes; over != 0) {
-    payload_.assign(block_bytes - over - sizeof(record_header), std::byte{0});
+    head_part_.assign(block_bytes - over - sizeof(record_header), std::byte{0});
     put(kind::pad, 0, 0, now_ns);
   }
   open_.end = next_;

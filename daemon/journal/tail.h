@@ -50,13 +50,15 @@ class log_tail {
   void trimmed(mark to);
 
  private:
-  void put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns);
+  /// The payload is `head_part_` and, after it, `bytes`.
+  void put(kind what, std::uint64_t stream, std::uint64_t epoch, std::uint64_t now_ns,
+           std::span<std::byte const> bytes = {});
 
   rules keep_;
   std::uint64_t generation_, salt_, area_bytes_;
   std::uint64_t head_, next_, seed_;
   batch open_;
-  std::vector<std::byte> payload_;
+  std::vector<std::byte> head_part_;
   std::deque<mark> marks_;
 };
 

@@ -11,13 +11,10 @@ namespace sluice::journal {
 
 namespace {
 
-/// Payload of a record without writing it: the parts are bounded, the bytes are exact.
 std::uint64_t payload_bytes_of(record const& r) {
-  std::vector<std::byte> payload;
-  record head = r;
-  head.bytes = {};
-  encode(head, payload);
-  return payload.size() + r.bytes.size();
+  std::vector<std::byte> head;
+  encode_head(r, head);
+  return head.size() + data_of(r).size();
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ TEST_CASE("a log of another version, a foreign file and a damaged log are told a
   simulated_disk d(area_begin + area_bytes_min);
   CHECK(read_slots(d).what == slots_found::empty);
   superblock s = made(d);
-  block_buffer block(block_bytes);
+  block_buffer block(block_bytes, std::byte{0});
   auto const write_slot_as = [&](int slot, superblock const& to) {
     std::memcpy(block.data(), &to, sizeof to);
     REQUIRE(d.write_through(slot * block_bytes, block) == 0);
@@ -330,7 +330,7 @@ TEST_CASE("a rotten block in the middle is told from a torn tail", "[order]") {
   scanned const whole = scan(d, s, all);
   CHECK(whole.end == w.durable());
   CHECK(whole.damaged_before == 0);
-  block_buffer const zeros(block_bytes);
+  block_buffer const zeros(block_bytes, std::byte{0});
   auto const rot = [&](std::uint64_t at) {
     simulated_disk other = d;
     REQUIRE(other.write_through(area_begin + at, zeros) == 0);
