@@ -31,8 +31,8 @@ void log_tail::put(kind what, std::uint64_t stream, std::uint64_t epoch, std::ui
   open_.bytes.resize(at + whole);
   std::byte* const begin = open_.bytes.data() + at;
   std::byte* const payload = begin + sizeof(record_header);
-  std::ranges::copy(head_part_, payload);
-  std::ranges::copy(bytes, payload + head_part_.size());
+  std::memcpy(payload, head_part_.data(), head_part_.size());
+  if (!bytes.empty()) std::memcpy(payload + head_part_.size(), bytes.data(), bytes.size());
   std::fill(payload + payload_bytes, begin + whole, std::byte{0});
   record_header header = {};
   header.magic = record_magic;
