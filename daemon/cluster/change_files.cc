@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/boot_id.h"
 #include "base/error.h"
@@ -18,7 +20,23 @@ namespace sluice::cluster {
 
 namespace {
 
-constexpr char overrides_file[] = "/overrides.json", applied_file[] = "/applied-policy";
+constexpr char overrides_file[] = "/overrides.json";
+constexpr char applied_file[] = "/applied-policy";     // of an earlier version, which knew no terms
+constexpr std::int64_t last_term = 1'000'000'000'000;  // a number that is damaged has more
+
+/// Throws sluice_error where it is not what file_of() writes, or an earlier version.
+kept_changes kept_in(std::string const& text) try {
+  auto const whole = nlohmann::json::parse(text);
+  kept_changes kept = {whole.value("term", kept_changes::earlier_version),
+                       whole.value("writer", ""), text, std::nullopt};
+  if (auto const at = whole.find("applied"); at != whole.end()) kept.applied.emplace(*at);
+  if (kept.term < 0 || kept.term > last_term)
+    throw sluice_error(fmt::format("changes by hand cannot be read: term {}", kept.term));
+  change_files::book_of(kept);
+  return kept;
+} catch (nlohmann::json::exception const& e) {
+  throw sluice_error(fmt::format("changes by hand cannot be read: {}", e.what()));
+}
 
 }  // namespace
 
@@ -41,13 +59,13 @@ descriptor change_files::open_directory() const {
   return dir;
 }
 
-verbs::override_book change_files::book_of(change_texts const& texts) {
-  if (!texts.overrides) return {};
-  return verbs::override_book::from_text(*texts.overrides, wire::job_key, boot_id());
+verbs::override_book change_files::book_of(kept_changes const& kept) {
+  if (kept.text.empty()) return {};
+  return verbs::override_book::from_text(kept.text, wire::job_key, boot_id());
 }
 
-/// The next change replaces a book, so it is kept under another name. An applied policy stays where
-/// it is: perhaps it can be read at the next start.
+/// The next change replaces a book, so it is kept under another name. An applied policy of an
+/// earlier version stays where it is.
 std::optional<std::string> change_files::text_of(char const* name, found_changes& found) const try {
   return read_kept(dir_ + name);
 } catch (error const& e) {
@@ -60,14 +78,16 @@ std::optional<std::string> change_files::text_of(char const* name, found_changes
 found_changes change_files::read(bool may_set_aside) const try {
   found_changes found;
   descriptor const dir = is_shared() ? open_directory() : descriptor();
-  found.texts = {text_of(overrides_file, found), text_of(applied_file, found)};
+  auto const text = text_of(overrides_file, found);
   try {
-    found.book = book_of(found.texts);
+    if (text) found.kept = kept_in(*text);
   } catch (error const& e) {
     if (!may_set_aside) throw;
     found.lost.push_back({e.what(), set_aside(dir_ + overrides_file)});
-    found.texts.overrides.reset();
   }
+  if (found.kept.term > kept_changes::earlier_version) return found;
+  found.kept.applied = text_of(applied_file, found);
+  if (found.kept.applied) found.kept.term = kept_changes::earlier_version;
   return found;
 } catch (error const& e) {
   found_changes none;
@@ -75,13 +95,18 @@ found_changes change_files::read(bool may_set_aside) const try {
   return none;
 }
 
-bool change_files::write(change_texts const& texts, bool with_applied) const {
+kept_changes change_files::file_of(verbs::override_book const& book,
+                                   std::optional<std::string> applied, std::int64_t term) const {
+  nlohmann::json more = {{"term", term}, {"writer", writer_}};
+  if (applied) more["applied"] = *applied;
+  return {term, writer_, book.to_text(boot_id(), std::move(more)), std::move(applied)};
+}
+
+bool change_files::write(kept_changes const& kept) const {
   file_terms const terms = {.is_durable = true, .writer = writer_};
-  if (!replace_file(dir_ + overrides_file, texts.overrides.value_or(""), terms)) return false;
-  if (!with_applied) return true;
-  std::string const path = dir_ + applied_file;
-  if (texts.applied) return replace_file(path, *texts.applied, terms);
-  return unlink(path.c_str()) == 0 || errno == ENOENT;
+  if (!replace_file(dir_ + overrides_file, kept.text, terms)) return false;
+  unlink((dir_ + applied_file).c_str());  // what it said is in the other one now
+  return true;
 }
 
 }  // namespace sluice::cluster

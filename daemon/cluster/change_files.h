@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of what people change at a controller: overrides of jobs, and a policy that was applied
-// over the socket. Their directory is the controller's own, or one that a standby has, too.
+// The file of what people change at a controller: overrides of jobs, and a policy that was applied
+// over the socket. Its directory is the controller's own, or one that a standby has, too.
+// The file bears a term, the number of the reign in which it was written: who begins to rule takes
+// a higher one than he has ever seen. A write may hang in a file server until its writer rules no
+// more. What it brings bears a lower term than the file had before, so everybody knows it is late.
 // Everything here may wait for a disk or a server.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,15 +17,18 @@
 
 namespace sluice::cluster {
 
-struct change_texts {
-  std::optional<std::string> overrides;  // override_book::to_text()
-  std::optional<std::string> applied;    // policy_keeper::over() knows what it says
-  bool operator==(change_texts const&) const = default;
+/// What the file has.
+struct kept_changes {
+  static constexpr std::int64_t no_file = -1, earlier_version = 0;
+  std::int64_t term = no_file;
+  std::string writer;                  // the controller's name
+  std::string text;                    // all of it: override_book::to_text() with the others
+  std::optional<std::string> applied;  // policy_keeper::over() knows what it says
+  bool operator==(kept_changes const&) const = default;
 };
 
 struct found_changes {
-  change_texts texts;
-  verbs::override_book book;  // of texts.overrides
+  kept_changes kept;
   struct lost_file {
     std::string why, kept_as;
   };
@@ -37,13 +44,16 @@ class change_files {
 
   std::string const& dir() const { return dir_; }
   bool is_shared() const { return !writer_.empty(); }
-  static verbs::override_book book_of(change_texts const& texts);  // throws sluice_error
-  bool is_empty() const;                                           // none of the files is there
-  /// `may_set_aside`: overrides that are of no use are out of the way then, and as if they were not
-  /// there. In a shared directory that is for one alone, and never because its server fails.
+  static verbs::override_book book_of(kept_changes const& kept);  // throws sluice_error
+  bool is_empty() const;  // nothing is there, of an earlier version neither
+  /// `may_set_aside`: a file that is of no use is out of the way then, and as if it was not there.
+  /// In a shared directory that is for one alone, and never because its server fails.
   found_changes read(bool may_set_aside) const;
-  /// Durably. Without `with_applied` that file stays as it is. False: something is not written.
-  bool write(change_texts const& texts, bool with_applied) const;
+  /// To be written.
+  kept_changes file_of(verbs::override_book const& book, std::optional<std::string> applied,
+                       std::int64_t term) const;
+  /// Durably. False: it is not written, as far as we know.
+  bool write(kept_changes const& kept) const;
 
  private:
   descriptor open_directory() const;

@@ -3,9 +3,8 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <utility>
-
-#include "base/boot_id.h"
 
 namespace sluice::cluster {
 
@@ -21,10 +20,13 @@ constexpr char silent[] = "its server does not answer";
 
 change_keeper::change_keeper(change_files files, runtime::logger& log)
     : files_(std::move(files)), log_(log) {
-  if (files_.is_shared())
+  if (files_.is_shared()) {
     read_first();
-  else
+  } else {
+    phase_ = phase::takes_over;
+    work_ = work::reads_to_rule;
     take_in(files_.read(true));
+  }
 }
 
 /// So that a controller that starts again has the applied policy from the beginning.
@@ -36,7 +38,6 @@ void change_keeper::read_first() {
 
 void change_keeper::set_applied(std::string text) {
   applied_ = std::move(text);
-  is_applied_new_ = true;
   kept_.changed();
 }
 
@@ -44,64 +45,55 @@ void change_keeper::set_applied(std::string text) {
 void change_keeper::forget_applied() {
   if (!applied_ || !keeps_changes()) return;
   applied_.reset();
-  is_applied_new_ = true;
   kept_.changed_unasked();
 }
 
 std::optional<std::int64_t> change_keeper::due_ns() const {
-  return is_ours() && !is_busy() ? kept_.due_ns() : std::nullopt;
+  return phase_ == phase::rules && !is_busy() ? kept_.due_ns() : std::nullopt;
 }
 
 std::string change_keeper::why_closed() const {
-  if (is_ours() || !is_ruling_) return {};
+  if (phase_ != phase::takes_over && phase_ != phase::returns) return {};
   if (!trouble_.empty()) return "what was changed by hand cannot be read: " + trouble_;
-  return is_known_ ? "" : "this controller has just taken over; try again in a moment";
+  return keeps_changes() ? "" : "this controller has just taken over; try again in a moment";
 }
 
-// ---- its files
+// ---- its file
 
 void change_keeper::begin_read(std::int64_t now_ns) {
   read_ns_ = began_ns_ = now_ns;
-  is_reading_ = true;
-  reads_as_ours_ = is_ruling_;
-  thread_.begin([this, is_ours = is_ruling_] { found_ = files_.read(is_ours); });
+  work_ = is_ruling() ? work::reads_to_rule : work::reads;
+  thread_.begin([this, is_ours = is_ruling()] { found_ = files_.read(is_ours); });
 }
 
 void change_keeper::begin_write(std::int64_t now_ns) {
   kept_.begin();
   began_ns_ = now_ns;
-  is_reading_ = false;
+  work_ = work::writes;
   is_written_ = false;
-  writing_ = {book_.to_text(boot_id()), applied_};
-  auto const write = [this, texts = writing_, with_applied = is_applied_new_] {
-    is_written_ = files_.write(texts, with_applied);
-  };
-  is_applied_new_ = false;
-  if (!thread_.begin(write)) end_write(now_ns);
+  writing_ = files_.file_of(book_, applied_, term_);
+  if (!thread_.begin([this, file = *writing_] { is_written_ = files_.write(file); }))
+    end_write(now_ns);
 }
 
 /// One that ends when we rule no more is not acknowledged: another one may have read before it. If
 /// we rule again soon, and nobody else wrote, it is written once more. True: see take_in().
 bool change_keeper::end_write(std::int64_t now_ns) {
-  if (is_written_ && !is_ours()) {
-    seen_ = std::move(writing_);
-    kept_.again();
-    return !is_known_ && give_up();
-  }
-  if (is_written_) {
-    seen_ = std::move(writing_);
-  } else {
-    seen_.reset();  // a part of it may be there
-    is_applied_new_ = true;
+  if (is_written_)
+    seen_ = writing_;
+  else
     log_.error("changes by hand are not saved", {{"dir", files_.dir()}});
+  if (phase_ == phase::rules) {
+    kept_.tried(now_ns, is_written_);
+    return false;
   }
-  kept_.tried(now_ns, is_written_);
-  return false;
+  kept_.again();
+  return !keeps_changes() && give_up();
 }
 
 bool change_keeper::end_work(std::int64_t now_ns) {
   thread_.end();
-  return is_reading_ ? take_in(std::exchange(found_, {})) : end_write(now_ns);
+  return work_ == work::writes ? end_write(now_ns) : take_in(std::exchange(found_, {}));
 }
 
 /// True: there is something that we did not know.
@@ -110,53 +102,62 @@ bool change_keeper::take_in(found_changes found) {
     log_.error("changes by hand cannot be read", {{"why", found.trouble}});
   trouble_ = std::move(found.trouble);
   if (!trouble_.empty()) return false;
+  kept_changes const& kept = found.kept;
+  bool is_late = kept.term < highest_term();
+  bool const is_same = !is_late && (kept == seen_ || kept == writing_);
+  // In our reign nobody else writes: only a higher term says that we missed another one's.
+  if (phase_ == phase::rules) is_late = !is_same && kept.term <= term_;
   for (auto const& file : found.lost)
-    log_.error("changes by hand lost", {{"why", file.why}, {"kept_as", file.kept_as}});
-  bool const is_same = seen_ == found.texts, has_seen = seen_.has_value();
-  if (std::exchange(is_fresh_, reads_as_ours_)) {  // ours is the newest
-    if (has_seen && !is_same) return write_again();
-    seen_ = std::move(found.texts);
-    return false;
-  }
-  if (is_fresh_) log_.info("changes by hand are kept here", {{"dir", files_.dir()}});
-  // What waits to be written is still the newest. A new ruler begins with what is written.
-  bool const stays = is_same && (is_known_ || !is_fresh_);
-  is_known_ |= is_fresh_;
-  if (stays) return false;
-  give_up();
-  book_ = std::move(found.book);
-  applied_ = found.texts.applied;
-  seen_ = std::move(found.texts);
-  return true;
+    log_.error(is_late ? "changes by hand damaged" : "changes by hand lost",
+               {{"why", file.why}, {"kept_as", file.kept_as}});
+  if (!is_late) seen_ = kept;
+  if (is_same && phase_ == phase::rules) return false;
+  // What waits to be written is still the newest. A new ruler begins with what was written.
+  bool const stays = (is_late || is_same) && phase_ != phase::takes_over;
+  if (!stays) go_back();
+  if (work_ != work::reads_to_rule) return !stays;
+  if (is_late)
+    log_.warning("changes by hand were replaced by older ones, or are gone: all is written again",
+                 {{"dir", files_.dir()}, {"term", kept.term}, {"writer", kept.writer}});
+  begin_reign(kept.term);
+  return !stays;
 }
 
-/// Another one ruled no more, and its write hung until now. False: there is nothing to learn.
-bool change_keeper::write_again() {
-  log_.warning("another controller wrote late: all is written again", {{"dir", files_.dir()}});
-  is_applied_new_ = true;
-  kept_.changed_unasked();
-  return false;
+/// Also when another's write came into ours: it may bear the same term.
+void change_keeper::begin_reign(std::int64_t found_term) {
+  term_ = std::max({term_, highest_term(), found_term}) + 1;
+  ruled_ns_ = began_ns_;
+  if (std::exchange(phase_, phase::rules) != phase::rules && files_.is_shared())
+    log_.info("changes by hand are kept here", {{"dir", files_.dir()}, {"term", term_}});
+  if (files_.is_shared()) kept_.changed_unasked();
+}
+
+/// To what was written; whoever waits is told.
+void change_keeper::go_back() {
+  if (kept_.due_ns()) kept_.give_up(overtaken);
+  book_ = change_files::book_of(*seen_);
+  applied_ = seen_->applied;
 }
 
 /// What was changed and not written is taken back. True: the book is another one now.
 bool change_keeper::give_up() {
   if (!kept_.due_ns()) return false;
-  kept_.give_up(overtaken);
-  is_applied_new_ = false;
-  if (!seen_) return false;  // the next reading brings it
-  book_ = change_files::book_of(*seen_);
-  applied_ = seen_->applied;
+  go_back();
   return true;
 }
 
 /// True: see give_up().
 bool change_keeper::follow(standing at) {
-  if (at.is_ruling && !is_ruling_) read_ns_ = 0;  // at once
-  is_ruling_ = at.is_ruling;
-  if (!is_ruling_) is_fresh_ = reads_as_ours_ = false;
-  if (is_fresh_) fresh_ns_ = at.now_ns;
-  if (!files_.is_shared() || at.now_ns - fresh_ns_ <= at.patience_ns) return false;
-  is_known_ = false;
+  if (phase_ == phase::rules && at.is_ruling) ruled_ns_ = at.now_ns;
+  if (at.is_ruling && !is_ruling()) {
+    phase_ = phase_ == phase::waits ? phase::returns : phase::takes_over;
+    read_ns_ = 0;  // at once
+  } else if (!at.is_ruling && is_ruling()) {
+    phase_ = keeps_changes() ? phase::waits : phase::follows;
+    if (work_ == work::reads_to_rule) work_ = work::reads;
+  }
+  if (!keeps_changes() || at.now_ns - ruled_ns_ <= at.patience_ns) return false;
+  phase_ = at.is_ruling ? phase::takes_over : phase::follows;
   return give_up();
 }
 
@@ -180,14 +181,14 @@ void change_keeper::settle(std::function<standing()> const& at) {
   thread_.end();
   standing const now = at();
   follow(now);
-  if (!is_reading_) end_write(now.now_ns);
+  if (work_ == work::writes) end_write(now.now_ns);
 }
 
 void change_keeper::finish(std::function<standing()> const& at) {
   settle(at);
   standing const now = at();
   follow(now);
-  if (is_ours() && kept_.due_ns()) begin_write(now.now_ns);
+  if (phase_ == phase::rules && kept_.due_ns()) begin_write(now.now_ns);
   settle(at);
   kept_.give_up(overtaken);  // whoever waits still
 }
@@ -197,9 +198,10 @@ void change_keeper::finish(std::function<standing()> const& at) {
 /// Where we do not rule that changes nothing in the files: our clock may be wrong, and we do not
 /// hear of all jobs.
 bool change_keeper::take_back(roster const& known, lease::time_ns now, dated_moment today) {
-  bool const is_clock_set = is_ours() && book_.follow_clock(today);
+  bool const rules = phase_ == phase::rules;
+  bool const is_clock_set = rules && book_.follow_clock(today);
   std::vector<std::string> ended = book_.expire(today);
-  if (is_ours()) {
+  if (rules) {
     auto const is_over = [&](core::job_id job, verbs::job_overrides const&) {
       return absent_.is_over(job, known.presence_of(job), now);
     };

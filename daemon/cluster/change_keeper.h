@@ -3,10 +3,12 @@
 // undoes overrides of jobs that are gone.
 // Where its directory is shared with a standby, the controller that rules writes there, the one
 // that most nodes obey. The other one only reads, so it has all of it when it takes over. Both read
-// once a second: a write that hung may come when its controller rules no more.
+// once a second, and go by terms (change_files.h): the highest counts. What bears a lower one, is
+// damaged or is gone changes nothing, and who rules writes again what he has.
 // What stays true: the loop never waits for the disk, but at its start and its end. Nobody begins
-// to write to a shared directory before he has read it as the one who rules. A change is
-// acknowledged by one who rules when it is written. Where nobody rules what has an end ends, too.
+// to write to a shared directory before he has read it as the one who rules; then he writes at
+// once, so that the others know his term. A change is acknowledged by one who rules when it is
+// written. Where nobody rules what has an end ends, too.
 #pragma once
 
 #include <functional>
@@ -41,7 +43,7 @@ class change_keeper {
   std::optional<std::int64_t> due_ns() const;
   /// What is changed here is written. Else it holds as long as nobody rules here, and as the files
   /// stay as they are.
-  bool keeps_changes() const { return !files_.is_shared() || is_known_; }
+  bool keeps_changes() const { return phase_ != phase::follows && phase_ != phase::takes_over; }
   /// Why nothing may be changed here now; empty: it may.
   std::string why_closed() const;
 
@@ -64,37 +66,45 @@ class change_keeper {
   bool take_back(roster const& known, lease::time_ns now, dated_moment today);
 
  private:
-  bool is_ours() const { return !files_.is_shared() || is_fresh_; }
+  enum class phase {
+    follows,     // another one rules, or nobody
+    takes_over,  // we rule, and have not read since
+    rules,
+    waits,    // we ruled a moment ago: what was changed waits
+    returns,  // the same, and we rule again, and have not read since
+  };
+  enum class work { reads, reads_to_rule, writes };
+
+  bool is_ruling() const { return phase_ != phase::follows && phase_ != phase::waits; }
+  std::int64_t highest_term() const { return seen_ ? seen_->term : kept_changes::no_file; }
   bool follow(standing at);
   void begin_read(std::int64_t now_ns);
   void read_first();
   void begin_write(std::int64_t now_ns);
-  bool give_up();
   bool end_work(std::int64_t now_ns);
   bool end_write(std::int64_t now_ns);
   void settle(std::function<standing()> const& at);
   bool take_in(found_changes found);
-  bool write_again();
+  void begin_reign(std::int64_t found_term);
+  void go_back();
+  bool give_up();
 
   change_files const files_;
   runtime::logger& log_;
   verbs::override_book book_;
   std::optional<std::string> applied_;
-  bool is_applied_new_ = false;       // and not written
-  std::optional<change_texts> seen_;  // what the files have, as far as we know
+  std::optional<kept_changes> seen_;  // the newest of the file; none: never read
   verbs::kept_answers kept_;
   absences absent_;
 
-  bool is_ruling_ = false;
-  bool is_fresh_ = false;                    // read as the one who rules, and we ruled since
-  std::int64_t fresh_ns_ = 0;                // so last
-  bool is_known_ = false;                    // so a moment ago
-  bool reads_as_ours_ = false;               // the same of the reading in hand
+  phase phase_ = phase::follows;
+  std::int64_t term_ = 0;                    // of our last reign
+  std::int64_t ruled_ns_ = 0;                // last
   std::int64_t read_ns_ = 0, began_ns_ = 0;  // the last reading; the work in hand
   std::string trouble_;
 
-  bool is_reading_ = false;  // else writing
-  change_texts writing_;
+  work work_ = work::reads;
+  std::optional<kept_changes> writing_;  // or written last
   // The thread's while it is busy.
   bool is_written_ = false;
   found_changes found_;

@@ -204,10 +204,16 @@ bool override_book::follow_clock(dated_moment now) {
 }
 
 std::string override_book::to_text(std::string const& boot) const {
+  return to_text(boot, json::object());
+}
+
+std::string override_book::to_text(std::string const& boot, json more) const {
   json all = json::array();
   for (auto const& [key, o] : jobs_) all.push_back(json_of(o));
-  json const whole = {{"format", format}, {"boot", boot}, {"overrides", all}};
-  return whole.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  more["format"] = format;
+  more["boot"] = boot;
+  more["overrides"] = std::move(all);
+  return more.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 override_book override_book::from_text(

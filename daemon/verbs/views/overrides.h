@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -80,6 +81,8 @@ class override_book {
 
   /// `boot`: boot_id().
   std::string to_text(std::string const& boot) const;
+  /// `more`: what else the file has, an object. from_text() passes over that.
+  std::string to_text(std::string const& boot, nlohmann::json more) const;
   /// `key_of`: see job_key. Throws sluice_error when the text is not what to_text() writes.
   static override_book from_text(
       std::string const& text,

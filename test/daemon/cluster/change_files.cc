@@ -2,6 +2,7 @@
 // Two controllers with one directory for what is changed by hand: the one that rules writes there.
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,12 @@ struct desk {
     return change_keeper(cluster::change_files(place.dir, name), log);
   }
   std::string path() const { return place.dir + "/overrides.json"; }
+  std::string text() const { return read_file(path()).value_or(""); }
+  std::size_t times_said(std::string const& words) const {
+    std::size_t times = 0;
+    for (auto at = said.find(words); at != said.npos; at = said.find(words, at + 1)) ++times;
+    return times;
+  }
   /// Turns for a time, each after the work in hand. True: somebody else changed something.
   bool run(change_keeper& k, bool has_pool, std::int64_t for_ms = 3000) {
     bool is_news = false;
@@ -95,7 +102,7 @@ TEST_CASE("shared changes: a change waits for a pool that is away for a moment",
   first.set_applied("policy");
   SECTION("and is written when it is back") {
     CHECK_FALSE(d.run(first, standby, 1500));
-    CHECK_FALSE(read_file(d.path()));
+    CHECK(d.text().find("wide") == std::string::npos);
     CHECK(first.kept().take().empty());
     CHECK_FALSE(d.run(first, owner));
     CHECK(answer_to(first) == "{}");
@@ -105,8 +112,6 @@ TEST_CASE("shared changes: a change waits for a pool that is away for a moment",
   }
   SECTION("or is taken back after a while") {}
   SECTION("or when another one has written meanwhile") {
-    d.run(second, owner);
-    second.kept().changed();
     d.run(second, owner, 1000);
     d.run(first, standby, 100);
     CHECK(d.run(first, owner));
@@ -115,7 +120,7 @@ TEST_CASE("shared changes: a change waits for a pool that is away for a moment",
   CHECK_FALSE(is_paused(first));
   CHECK_FALSE(first.applied());
   CHECK_THAT(answer_to(first), Catch::Contains("do not count on"));
-  CHECK(read_file(d.path()).value_or("").find("wide") == std::string::npos);
+  CHECK(d.text().find("wide") == std::string::npos);
 }
 
 TEST_CASE("shared changes: a write that hung until its controller had lost the pool does not stay",
@@ -124,21 +129,132 @@ TEST_CASE("shared changes: a write that hung until its controller had lost the p
   change_keeper first = d.keeper("c1"), second = d.keeper("c2");
   d.run(first, owner);
   pause(first);
-  first.set_applied("policy");
   d.run(first, owner);
-  auto const late = read_file(d.path());
+  auto const known = d.text();
+  first.book().pause(wire::job_key(1000, "late"), 1000, "late", {});
+  first.set_applied("late");
+  d.run(first, owner);
+  auto const late = d.text();
+  REQUIRE(replace_file(d.path(), known));
   d.run(second, owner);
   second.book().resume(job, false);
-  second.kept().changed();
+  second.set_applied("policy");
   d.run(second, owner);
-  auto const newest = read_file(d.path());
-  REQUIRE(newest != late);
-  REQUIRE(replace_file(d.path(), *late));
-  REQUIRE(replace_file(d.place.dir + "/applied-policy", "late"));
-  CHECK_FALSE(d.run(second, owner));
-  CHECK(read_file(d.path()) == newest);
-  CHECK(read_file(d.place.dir + "/applied-policy") == "policy");
-  CHECK_FALSE(is_paused(second));
+  auto const newest = d.text();
+
+  bool is_at_second = true;
+  SECTION("while another one rules") { REQUIRE(replace_file(d.path(), late)); }
+  SECTION("while another one is without the pool for a moment") {
+    d.run(second, standby, 500);
+    REQUIRE(replace_file(d.path(), late));
+  }
+  SECTION("while another one is without the pool for long") {
+    d.run(second, standby);
+    REQUIRE(replace_file(d.path(), late));
+    CHECK_FALSE(d.run(second, standby));
+    CHECK(second.applied() == "policy");
+    CHECK(d.text() == late);  // who does not rule writes nothing
+  }
+  SECTION("though the other one is gone, if its standby had read what that one wrote") {
+    d.run(first, standby);
+    REQUIRE(replace_file(d.path(), late));
+    is_at_second = false;
+  }
+  change_keeper& k = is_at_second ? second : first;
+  change_keeper& other = is_at_second ? first : second;
+  d.run(k, owner);
+  CHECK_FALSE(is_paused(k));
+  CHECK(k.applied() == "policy");
+  CHECK(d.times_said("all is written again") == 1);
+  d.run(other, standby);
+  CHECK(other.applied() == "policy");
+  change_keeper third = d.keeper("c3");
+  CHECK(third.applied() == "policy");
+  CHECK_FALSE(is_paused(third));
+  CHECK(third.book().is_empty());
+}
+
+TEST_CASE("shared changes: a late claim of a reign ends no other one of the same number",
+          "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(first, owner);
+  auto const known = d.text();
+  d.run(second, owner);
+  auto const claim = d.text();
+  REQUIRE(claim != known);
+  REQUIRE(replace_file(d.path(), known));  // its claim hung
+  d.run(first, standby, 500);
+  d.run(first, owner, 500);
+  pause(first);
+  d.run(first, owner);
+  CHECK(answer_to(first) == "{}");
+  REQUIRE(replace_file(d.path(), claim));
+  d.run(first, owner);
+  CHECK(is_paused(first));
+  d.run(second, standby);
+  CHECK(is_paused(second));
+}
+
+TEST_CASE(
+    "shared changes: who did not see that another one ruled meanwhile follows what that wrote",
+    "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(first, owner);
+  d.run(second, owner);
+  pause(second);
+  d.run(second, owner);
+  CHECK(answer_to(second) == "{}");
+  CHECK(d.run(first, owner));
+  CHECK(is_paused(first));
+  d.run(second, standby);
+  CHECK(is_paused(second));
+}
+
+TEST_CASE("shared changes: what is gone or damaged is written again by who had read it",
+          "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(first, owner);
+  pause(first);
+  first.set_applied("policy");
+  d.run(first, owner);
+  d.run(second, standby);
+  SECTION("gone") { REQUIRE(unlink(d.path().c_str()) == 0); }
+  SECTION("damaged") { REQUIRE(replace_file(d.path(), d.text().substr(0, 50))); }
+  SECTION("at the one who rules") {
+    REQUIRE(unlink(d.path().c_str()) == 0);
+    d.run(first, owner);
+  }
+  d.run(second, owner);
+  CHECK(is_paused(second));
+  CHECK(second.applied() == "policy");
+  CHECK_THAT(d.said, Catch::Contains("all is written again"));
+  change_keeper third = d.keeper("c3");
+  CHECK(is_paused(third));
+  CHECK(third.applied() == "policy");
+}
+
+TEST_CASE("changes: files of earlier versions are read, and one follows them", "[cluster]") {
+  desk d;
+  verbs::override_book book;
+  book.pause(job, 1000, "wide", {});
+  std::string const applied = d.place.dir + "/applied-policy";
+  REQUIRE(replace_file(d.path(), book.to_text("")));
+  REQUIRE(replace_file(applied, "policy"));
+  {
+    change_keeper k = d.keeper(GENERATE("", "c1"));
+    d.run(k, owner);
+    CHECK(is_paused(k));
+    CHECK(k.applied() == "policy");
+    k.kept().changed();
+    d.run(k, owner);
+  }
+  CHECK_FALSE(read_file(applied));
+  change_keeper again = d.keeper(GENERATE("", "c1"));
+  CHECK(is_paused(again));
+  CHECK(again.applied() == "policy");
 }
 
 TEST_CASE("shared changes: what ends at a standby ends nowhere else", "[cluster]") {
@@ -192,13 +308,13 @@ TEST_CASE("shared changes: what ends while the pool is away for a moment", "[clu
   k.kept().changed();
   k.set_applied("policy");
   d.run(k, owner);
-  REQUIRE(read_file(d.path())->find("wide") != std::string::npos);
+  REQUIRE(d.text().find("wide") != std::string::npos);
   d.run(k, standby, 500);
   k.take_back(nobody, d.now_ns, {1006, 1006});
   k.forget_applied();
   d.run(k, owner);
-  CHECK(read_file(d.path())->find("wide") == std::string::npos);
-  CHECK_FALSE(read_file(d.place.dir + "/applied-policy"));
+  CHECK(d.text().find("wide") == std::string::npos);
+  CHECK_FALSE(d.keeper("c2").applied());
 }
 
 TEST_CASE("shared changes: a write that ends while the pool is away", "[cluster]") {
@@ -232,10 +348,9 @@ TEST_CASE("shared changes: only the one with the pool sets a damaged file aside"
   change_keeper k = d.keeper("c1");
   REQUIRE(replace_file(d.path(), "not a book"));
   d.run(k, standby);
-  CHECK(read_file(d.path()) == "not a book");
+  CHECK(d.text() == "not a book");
   d.run(k, owner);
   CHECK(k.why_closed().empty());
-  CHECK_FALSE(read_file(d.path()));
   CHECK(read_file(d.path() + ".unreadable") == "not a book");
   CHECK_THAT(d.said, Catch::Contains("changes by hand lost"));
 }
