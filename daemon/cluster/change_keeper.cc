@@ -38,12 +38,19 @@ void change_keeper::read_first() {
 
 void change_keeper::set_applied(std::string text) {
   applied_ = std::move(text);
+  passed_.reset();
   kept_.changed();
 }
 
-/// A standby that follows a file which was edited leaves the one who has the pool alone.
 void change_keeper::forget_applied() {
-  if (!applied_ || !keeps_changes()) return;
+  passed_ = applied_;
+  drop_passed();
+}
+
+/// A standby that follows a file which was edited leaves the one who has the pool alone.
+void change_keeper::drop_passed() {
+  if (!applied_ || applied_ != passed_ || !keeps_changes()) return;
+  log_.info("the applied policy is over: its file was edited", {{"dir", files_.dir()}});
   applied_.reset();
   kept_.changed_unasked();
 }
@@ -84,6 +91,7 @@ bool change_keeper::end_write(std::int64_t now_ns) {
   else
     log_.error("changes by hand are not saved", {{"dir", files_.dir()}});
   if (phase_ == phase::rules) {
+    if (is_written_ && !seen_->applied) passed_.reset();
     kept_.tried(now_ns, is_written_);
     return false;
   }
@@ -130,6 +138,7 @@ void change_keeper::begin_reign(std::int64_t found_term) {
   if (std::exchange(phase_, phase::rules) != phase::rules && files_.is_shared())
     log_.info("changes by hand are kept here", {{"dir", files_.dir()}, {"term", term_}});
   if (files_.is_shared()) kept_.changed_unasked();
+  drop_passed();
 }
 
 /// To what was written; whoever waits is told.
@@ -137,6 +146,7 @@ void change_keeper::go_back() {
   if (kept_.due_ns()) kept_.give_up(overtaken);
   book_ = change_files::book_of(*seen_);
   applied_ = seen_->applied;
+  if (applied_ != passed_) passed_.reset();
 }
 
 /// What was changed and not written is taken back. True: the book is another one now.

@@ -36,7 +36,12 @@ class change_keeper {
   /// As its file has it; none: nobody applied one.
   std::optional<std::string> const& applied() const { return applied_; }
   void set_applied(std::string text);
+  /// The file that it was applied over was edited. It goes when we rule, if it is still the same.
   void forget_applied();
+  /// That file is as it was.
+  void keep_applied() { passed_.reset(); }
+  /// applied() and book() say what is on disk; before, nobody answered.
+  bool has_read() const { return seen_.has_value(); }
   /// What was changed, and who waits until it is written.
   verbs::kept_answers& kept() { return kept_; }
   /// When turn() has something to write.
@@ -86,6 +91,7 @@ class change_keeper {
   void settle(std::function<standing()> const& at);
   bool take_in(found_changes found);
   void begin_reign(std::int64_t found_term);
+  void drop_passed();
   void go_back();
   bool give_up();
 
@@ -93,7 +99,8 @@ class change_keeper {
   runtime::logger& log_;
   verbs::override_book book_;
   std::optional<std::string> applied_;
-  std::optional<kept_changes> seen_;  // the newest of the file; none: never read
+  std::optional<std::string> passed_;  // see forget_applied(); none: it is followed, or gone
+  std::optional<kept_changes> seen_;   // the newest of the file; none: never read
   verbs::kept_answers kept_;
   absences absent_;
 

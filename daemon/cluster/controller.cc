@@ -79,6 +79,7 @@ controller::controller(runtime::config const& c, runtime::services& s)
       questions_([this](std::uint32_t child, wire::answer const& a) { send(child, a); }),
       gates_(c.state_dir + "/gates.json", is_relay(c), s.incarnation, s.log),
       figures_(s) {
+  if (policy_.is_over_another(changes_.applied())) changes_.forget_applied();
   arbiter_->set_overrides(&changes_.book());
   if (is_relay(c)) parent_ = std::make_unique<parent_link>(config_, s, *arbiter_);
   below_ = wire::parent_socket::bind(*s.zmq, c.listen, s.keys, s.incarnation,
@@ -149,12 +150,17 @@ change_keeper::standing controller::standing(std::int64_t now) const {
           std::max(least_patience_ns, patience_cycles * arbiter_->set().time.cycle_ns)};
 }
 
-/// What another controller has changed is followed.
+/// What another controller has changed is followed. What was applied before our start, over another
+/// file than we started with, is over.
 void controller::turn_changes(std::int64_t now) {
+  bool const has_read = changes_.has_read();
   if (!changes_.turn(standing(now))) return;
   arbiter_->set_overrides(&changes_.book());
   std::string const next = policy_keeper::over(policy_.file_text(), changes_.applied());
-  if (changes_.applied() && next == policy_.file_text())
+  bool const is_other = policy_.is_over_another(changes_.applied());
+  if (is_other && !has_read)
+    changes_.forget_applied();
+  else if (is_other)
     services_.log.warning("the policy of the other controller was applied over another file",
                           {{"ours", config_.policy}});
   take_policy(next, config_.shared_dir);
@@ -207,7 +213,10 @@ void controller::reload_policy(std::string const& file) {
   std::string const next = is_shared ? policy_keeper::over(*text, changes_.applied()) : *text;
   if (next != policy_.text()) use_policy(next, {file});
   policy_.follow_file(*text);
-  if (next == *text) changes_.forget_applied();
+  if (next == *text)
+    changes_.forget_applied();
+  else
+    changes_.keep_applied();
 }
 
 void controller::overrides_changed() {

@@ -62,6 +62,10 @@ std::string policy_keeper::over(std::string const& file_text,
   return is_over ? applied->substr(line + 1) : file_text;
 }
 
+bool policy_keeper::is_over_another(std::optional<std::string> const& applied) const {
+  return applied && !file_text_.empty() && over(file_text_, applied) == file_text_;
+}
+
 bool policy_keeper::keep_heard(std::string const& text) const {
   return replace_file(dir_ + heard_file, text, {.is_durable = true});
 }

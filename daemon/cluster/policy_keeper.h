@@ -33,6 +33,8 @@ class policy_keeper {
   std::string as_applied(std::string const& text) const;
   /// The text to be in force with this one in the file: what was so kept over it, or itself.
   static std::string over(std::string const& file_text, std::optional<std::string> const& applied);
+  /// Our file was edited since, or the other controller has another one.
+  bool is_over_another(std::optional<std::string> const& applied) const;
   /// It came from the parent. False: it could not be kept.
   bool keep_heard(std::string const& text) const;
 

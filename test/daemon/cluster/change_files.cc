@@ -236,6 +236,60 @@ TEST_CASE("shared changes: what is gone or damaged is written again by who had r
   CHECK(third.applied() == "policy");
 }
 
+TEST_CASE("shared changes: an applied policy whose file was edited goes when its controller rules",
+          "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(first, owner);
+  first.set_applied("policy");
+  d.run(first, owner);
+  d.run(second, standby);
+  SECTION("and not before") {
+    second.forget_applied();
+    d.run(second, standby);
+    d.run(first, owner);
+    CHECK(first.applied() == "policy");
+    d.run(second, owner);
+    CHECK_FALSE(second.applied());
+    d.run(first, standby);
+    CHECK_FALSE(first.applied());
+    d.run(first, owner);
+    first.set_applied("policy");  // once more: another one than that
+    d.run(first, owner);
+    d.run(second, standby);
+    d.run(second, owner);
+    CHECK(second.applied() == "policy");
+  }
+  SECTION("when it has taken over and not yet read") {
+    second.turn({d.now_ns += 50 * ms, owner, 2000 * ms});
+    REQUIRE_FALSE(second.keeps_changes());
+    second.forget_applied();
+    d.run(second, owner);
+    CHECK_FALSE(d.keeper("c3").applied());
+  }
+  SECTION("though the pool was away before that was written") {
+    first.forget_applied();
+    CHECK(d.run(first, standby));
+    CHECK(first.applied() == "policy");
+    d.run(first, owner);
+    CHECK_FALSE(d.keeper("c3").applied());
+  }
+  SECTION("not one that was applied later") {
+    second.forget_applied();
+    first.set_applied("newer");
+    d.run(first, owner);
+    d.run(second, standby);
+    d.run(second, owner);
+    CHECK(second.applied() == "newer");
+  }
+  SECTION("not one whose file is as it was again") {
+    second.forget_applied();
+    second.keep_applied();
+    d.run(second, owner);
+    CHECK(second.applied() == "policy");
+  }
+}
+
 TEST_CASE("changes: files of earlier versions are read, and one follows them", "[cluster]") {
   desk d;
   verbs::override_book book;

@@ -6,6 +6,7 @@
 A pause, a limit and an applied policy are made at the first one; it is killed, and the second one
 has them. What is withdrawn there is withdrawn at the first one, too. A controller that was stopped
 writes nothing over what the other one wrote. A directory that others may write in is not believed.
+An applied policy whose file was edited does not come back.
 """
 import json
 import os
@@ -69,15 +70,23 @@ def text_of(capacity, **more):
     return json.dumps(new)
 
 
-def edit(controller, capacity):
-    """The file of the policy; this controller reads it again."""
+def write_file(capacity):
     with open(world.policy, "w") as f:
         f.write(text_of(capacity))
+
+
+def edit(controller, capacity):
+    """The file of the policy; this controller reads it again."""
+    write_file(capacity)
     controller.signal(signal.SIGHUP)
 
 
 def hash_at(controller):
     return controller.ask("policy")["hash"]
+
+
+def hash_of(capacity):
+    return first.ask("policy-apply", text=text_of(capacity), dry_run=True)["hash"]
 
 
 world = World({}, namespaces=False)
@@ -151,7 +160,24 @@ becomes(lambda: "nobody else" in first.ask("pause", job="slow")["error"], "c1 sa
 check(row(first, "free")["state"] != "paused", "c1 believes nothing that is there")
 os.chmod(shared, 0o700)
 becomes(lambda: row(first, "free")["state"] == "paused", "c1 believes it now")
-change(first, "resume", job="free")
+
+# An applied policy is over when its file was edited, also when nobody was told to read it again.
+becomes(lambda: hash_at(first) == in_force, "the applied policy is in force still")
+first.kill()
+write_file(2500)
+first.start()
+becomes(lambda: is_whole(first), "all obey c1, which started with another file")
+edited = hash_of(2500)
+check(hash_at(first) == edited, "that file is in force")
+change(first, "resume", job="free")  # so what c1 had to write is written
+second.start()
+becomes(lambda: hash_at(second) == edited, "c2 has that file, too")
+write_file(3000)
+for controller in (first, second):
+    controller.signal(signal.SIGHUP)
+for controller in (first, second):
+    becomes(lambda: hash_at(controller) not in ("", edited), f"{controller.name} reads its file")
+    check(hash_at(controller) == hash_of(3000), "the applied policy does not come back")
 
 # Where no controller has most nodes.
 change(first, "pause", job="still", for_s=5)

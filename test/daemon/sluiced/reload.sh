@@ -81,3 +81,20 @@ write_config 'tcp://127.0.0.1:*' error
 kill -HUP "$PID"
 until_true capacity_is 30000 || fail "after the repair: $(capacity)"
 stop "$PID"
+
+# One whose file was edited while nobody ran is over, and does not come back with the file.
+begin() { start cluster --config "$SCRATCH/c.json" --state-dir "$SCRATCH/state"; }
+begin_again() { stop "$PID" && begin; }
+write_config 'tcp://127.0.0.1:*' info
+begin
+"$SLUICE" --run-dir "$SCRATCH/run" policy apply "$SCRATCH/applied.json" >/dev/null 2>&1 ||
+  fail 'policy apply'
+begin_again
+until_true capacity_is 40000 || fail "an applied policy after a restart: $(capacity)"
+policy "$SCRATCH/p.json" 50k/s
+begin_again
+until_true capacity_is 50000 || fail "an edited file after a restart: $(capacity)"
+policy "$SCRATCH/p.json" 30k/s
+begin_again
+until_true capacity_is 30000 || fail "the applied policy came back: $(capacity)"
+stop "$PID"
