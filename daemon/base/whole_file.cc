@@ -122,7 +122,8 @@ std::optional<uid_t> reader_of(std::string const& path) {
 bool replace_file(std::string const& path, std::string const& text, file_terms const& terms) {
   std::string const fresh = beside(path, terms.writer);
   unlink(fresh.c_str());  // of a writer that was killed
-  if (write_file(fresh, text, terms) && std::rename(fresh.c_str(), path.c_str()) == 0)
+  bool const is_due = write_file(fresh, text, terms) && (!terms.may_replace || terms.may_replace());
+  if (is_due && std::rename(fresh.c_str(), path.c_str()) == 0)
     return !terms.is_durable || sync_folder_of(path);
   int const why = errno;
   unlink(fresh.c_str());

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,7 @@ struct file_terms {
   uid_t reader = static_cast<uid_t>(-1);  // may read it as well (an ACL); -1: nobody
   bool is_durable = false;                // on the disk, with its name, before this returns
   std::string writer{};                   // who else writes it must have another name
+  std::function<bool()> may_replace{};    // asked when the new one is on the disk
 };
 
 /// Who may read it beside its owner; none: nobody, or it is no file of replace_file().

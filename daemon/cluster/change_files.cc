@@ -102,8 +102,18 @@ kept_changes change_files::file_of(verbs::override_book const& book,
   return {term, writer_, book.to_text(boot_id(), std::move(more)), std::move(applied)};
 }
 
+/// One that cannot be read is no reason to write nothing.
+std::int64_t change_files::term_there() const try {
+  auto const text = read_kept(dir_ + overrides_file);
+  return text ? kept_in(*text).term : kept_changes::no_file;
+} catch (error const&) {
+  return kept_changes::no_file;
+}
+
 bool change_files::write(kept_changes const& kept) const {
-  file_terms const terms = {.is_durable = true, .writer = writer_};
+  file_terms const terms = {.is_durable = true, .writer = writer_, .may_replace = [&] {
+                              return term_there() <= kept.term;
+                            }};
   if (!replace_file(dir_ + overrides_file, kept.text, terms)) return false;
   unlink((dir_ + applied_file).c_str());  // what it said is in the other one now
   return true;

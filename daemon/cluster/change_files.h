@@ -3,7 +3,8 @@
 // over the socket. Its directory is the controller's own, or one that a standby has, too.
 // The file bears a term, the number of the reign in which it was written: who begins to rule takes
 // a higher one than he has ever seen. A write may hang in a file server until its writer rules no
-// more. What it brings bears a lower term than the file had before, so everybody knows it is late.
+// more. What it brings bears a lower term than the file had before, so everybody knows it is late,
+// and its writer replaces nothing where he can still see that.
 // Everything here may wait for a disk or a server.
 #pragma once
 
@@ -52,12 +53,13 @@ class change_files {
   /// To be written.
   kept_changes file_of(verbs::override_book const& book, std::optional<std::string> applied,
                        std::int64_t term) const;
-  /// Durably. False: it is not written, as far as we know.
+  /// Durably. False: it is not written, as far as we know, or a file of a higher term is there.
   bool write(kept_changes const& kept) const;
 
  private:
   descriptor open_directory() const;
   std::optional<std::string> text_of(char const* name, found_changes& found) const;
+  std::int64_t term_there() const;
 
   std::string dir_, writer_;
 };

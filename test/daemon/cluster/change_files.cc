@@ -174,6 +174,17 @@ TEST_CASE("shared changes: a write that hung until its controller had lost the p
   CHECK(third.book().is_empty());
 }
 
+TEST_CASE("shared changes: a file of a higher term is not replaced", "[cluster]") {
+  desk d;
+  cluster::change_files const files(d.place.dir, "c1");
+  CHECK(files.write(files.file_of({}, "newer", 3)));
+  CHECK(files.write(files.file_of({}, "policy", 3)));
+  CHECK_FALSE(files.write(files.file_of({}, "late", 2)));
+  CHECK(files.read(false).kept.applied == "policy");
+  REQUIRE(replace_file(d.path(), "not a book"));
+  CHECK(files.write(files.file_of({}, "policy", 1)));
+}
+
 TEST_CASE("shared changes: a late claim of a reign ends no other one of the same number",
           "[cluster]") {
   desk d;

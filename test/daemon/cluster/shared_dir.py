@@ -5,8 +5,8 @@
 
 A pause, a limit and an applied policy are made at the first one; it is killed, and the second one
 has them. What is withdrawn there is withdrawn at the first one, too. A controller that was stopped
-writes nothing over what the other one wrote. A directory that others may write in is not believed.
-An applied policy whose file was edited does not come back.
+writes nothing over what the other one wrote, and neither does a write that hung. A directory that
+others may write in is not believed. An applied policy whose file was edited does not come back.
 """
 import json
 import os
@@ -15,7 +15,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 from trial import check, finish, policy  # noqa: E402
-from world import Gone, World, wait_until  # noqa: E402
+from world import BUILD, Gone, World, need, wait_until  # noqa: E402
 
 JOBS = ("still", "slow", "free")
 
@@ -81,6 +81,11 @@ def edit(controller, capacity):
     controller.signal(signal.SIGHUP)
 
 
+def syncs():
+    """How many c1 has begun."""
+    return os.path.getsize(begun) if os.path.exists(begun) else 0
+
+
 def hash_at(controller):
     return controller.ask("policy")["hash"]
 
@@ -89,6 +94,7 @@ def hash_of(capacity):
     return first.ask("policy-apply", text=text_of(capacity), dry_run=True)["hash"]
 
 
+need("test/programs/held_syncs")
 world = World({}, namespaces=False)
 world.write_policy(policy(world.tree, "n[1-3]", pool_owner="majority"))
 with open(os.path.join(world.tree, "f"), "w") as f:
@@ -96,8 +102,14 @@ with open(os.path.join(world.tree, "f"), "w") as f:
 os.mkdir(os.path.join(world.tree, "other"))
 shared = os.path.join(world.dir, "shared")
 os.mkdir(shared, 0o700)
-first, second = [world.cluster(name, extra=["--shared-dir", shared, "--metrics", "none"])
-                 for name in ("c1", "c2")]
+first, second = [
+    world.cluster(name, start=False, extra=["--shared-dir", shared, "--metrics", "none"])
+    for name in ("c1", "c2")]
+begun, held = os.path.join(world.dir, "begun"), os.path.join(world.dir, "held")
+first.argv = ["env", f"LD_PRELOAD={BUILD}/test/programs/held_syncs", f"SYNCS_BEGUN={begun}",
+              f"SYNCS_HELD={held}", *first.argv]
+first.start()
+second.start()
 nodes = [world.node(f"n{i + 1}", [first, second], extra=["--metrics", "none"]) for i in range(3)]
 for place, name in zip(nodes, JOBS):
     world.run(place, name, ["sh", "-c", f"while :; do : <{world.tree}/f; done"])
@@ -112,6 +124,29 @@ change(first, "pause", job="still")
 change(first, "set", job="slow", assignment="metadata@shared=100/s")
 becomes(lambda: hash_at(first) == hash_at(second), "c2 follows the policy")
 in_force = hash_at(first)
+
+# A write of c1 hangs until another one has ruled, and that one is away then.
+with open(held, "w"):
+    pass
+before = syncs()
+try:
+    first.ask("set", job="slow", assignment="metadata@shared=50/s")
+    check(False, "a change is answered before it is written")
+except Gone:
+    pass
+becomes(lambda: syncs() > before, "a write of c1 hangs")
+first.signal(signal.SIGSTOP)
+becomes(lambda: is_whole(second), "all obey c2 for a while")
+change(second, "pause", job="free")
+second.signal(signal.SIGSTOP)
+os.unlink(held)
+first.signal(signal.SIGCONT)
+becomes(lambda: is_whole(first) and first.ask("policy")["hash"] == in_force, "all obey c1 anew")
+becomes(lambda: row(first, "free")["state"] == "paused", "c1 has what was made at c2 meanwhile")
+change(first, "resume", job="free")
+becomes(lambda: [x["limit"] for x in row(first, "slow")["override"]["limits"]] == [100],
+        "and what was not acknowledged is not kept")
+second.signal(signal.SIGCONT)
 
 # It is killed.
 first.kill()
