@@ -7,6 +7,7 @@
 
 #include "roles.h"
 #include "sys.h"
+#include "waiters.h"
 
 namespace sluice {
 
@@ -121,25 +122,37 @@ std::uint32_t next_generation() {
   return stage.generations << 16 | 1;
 }
 
-// The thread that holds a shard has ended: in our own process, or with a process that died without
-// giving back.
-bool owner_is_gone(abi::segment& s, std::uint64_t owner, std::uint64_t space) {
-  std::uint64_t const slot = owner >> 32;
-  if (slot == 0 || slot > abi::process_slots) return true;
-  abi::process_slot& row = abi::process_of(s, slot - 1);
-  std::uint32_t const pid = row.pid.load();
-  if (pid == 0) return true;
-  if (space == 0 || row.pid_space.load() != space) return false;
-  if (slot == stage.fork_page->slot.load())
-    return sys::call(SYS_tgkill, pid, static_cast<long>(owner & 0xffffffff), 0) == -ESRCH;
-  return is_dead(pid);
+// /proc/PID, or a name below it.
+struct process_name {
+  char text[24] = "/proc/";
+  process_name(std::uint32_t pid, char const* below) {
+    char digits[10];
+    unsigned count = 0, length = 6;
+    for (; pid != 0 && count < sizeof digits; pid /= 10)
+      digits[count++] = static_cast<char>('0' + pid % 10);
+    while (count != 0) text[length++] = digits[--count];
+    for (; *below != 0; ++below) text[length++] = *below;
+  }
+};
+
+// A process that has ended keeps its number until its parent asks for it. It has no program any
+// more, and /proc shows it still. What /proc hides, or has of another pid namespace, is not told.
+bool is_zombie(std::uint32_t pid) {
+  char first;
+  process_name const program(pid, "/exe"), itself(pid, "");
+  long const r = sys::call(SYS_readlinkat, sys::at_cwd, sys::as_long(program.text),
+                           sys::as_long(&first), sizeof first);
+  sys::file_identity there;
+  return r == -ENOENT && sys::identify(sys::at_cwd, itself.text, 0, there) && proc_shows(self.pid);
 }
 
 abi::shard* take_shard(abi::segment& s, unsigned index, std::uint64_t seen, std::uint64_t mark) {
   if (!s.shard_owner[index].compare_exchange_strong(seen, mark)) return nullptr;
   if (seen == 0) s.head.threads.fetch_add(1);
   touch_around(&s.owned[index]);
-  s.owned[index].waiting.channel.store(0);
+  abi::waiter& record = s.owned[index].waiting;
+  if (std::uint32_t const left = record.channel.exchange(0); left != 0)
+    waiters::settle_left(s, record, left);
   std::uint32_t used = s.head.shards_used.load();
   while (used < index + 1 && !s.head.shards_used.compare_exchange_weak(used, index + 1)) {
   }
@@ -148,18 +161,17 @@ abi::shard* take_shard(abi::segment& s, unsigned index, std::uint64_t seen, std:
 
 abi::shard* claim_shard(abi::segment& s) {
   std::uint32_t const slot = stage.fork_page->slot.load();
-  std::uint64_t const mark = std::uint64_t{slot} << 32 | self.tid;
+  std::uint64_t const mark = shard_mark();
   for (unsigned i = 0; slot != 0 && i < abi::owned_shards; ++i) {
     if (s.shard_owner[i].load(std::memory_order_relaxed) != 0) continue;
     if (abi::shard* const taken = take_shard(s, i, 0, mark)) return taken;
   }
   // All taken: threads that ended leave theirs behind. Look at a few, starting at a different place
   // each.
-  std::uint64_t const space = slot != 0 ? stage.pid_space : 0;
   for (unsigned i = 0; slot != 0 && i < 16; ++i) {
     unsigned const index = (self.tid * 16 + i) % abi::owned_shards;
     std::uint64_t const seen = s.shard_owner[index].load(std::memory_order_relaxed);
-    if (seen == 0 || !owner_is_gone(s, seen, space)) continue;
+    if (seen == 0 || !is_free_or_left(s, seen)) continue;
     if (abi::shard* const taken = take_shard(s, index, seen, mark)) return taken;
   }
   return nullptr;
@@ -172,6 +184,19 @@ std::uint64_t own_pid_space() {
   for (char const* const name : {"/proc/self/ns/pid", "/proc/thread-self/ns/pid"})
     if (sys::identify(sys::at_cwd, name, 0, space)) return space.inode;
   return 0;
+}
+
+// A number that no thread has any more is that of a process that has ended, too. But one that a
+// raw clone() made in the memory of its parent has a number of its own.
+bool is_free_or_left(abi::segment& s, std::uint64_t owner) {
+  std::uint64_t const slot = owner >> 32;
+  if (slot == 0 || slot > abi::process_slots) return true;
+  abi::process_slot& row = abi::process_of(s, slot - 1);
+  std::uint32_t const pid = row.pid.load();
+  if (pid == 0) return true;
+  if (stage.pid_space == 0 || row.pid_space.load() != stage.pid_space) return false;
+  auto const tid = static_cast<std::uint32_t>(owner);
+  return is_dead(tid) || (tid == pid && is_zombie(pid));
 }
 
 // After fork the page reads 0. The first thread to see it makes the child a process of its own;

@@ -32,6 +32,13 @@ bool join_process(abi::segment& s);
 bool join_thread();
 /// A thread of this process has another name. It looks at it before its next call that asks for it.
 inline void thread_was_named() { stage.threads_named.fetch_add(1, std::memory_order_relaxed); }
+/// What stands in `shard_owner` for the calling thread; its process has a slot.
+inline std::uint64_t shard_mark() {
+  return std::uint64_t{stage.fork_page->slot.load()} << 32 | self.tid;
+}
+/// Nobody owns a shard with this in `shard_owner`, or its thread has ended, alone or with its
+/// process. False where that cannot be told.
+bool is_free_or_left(abi::segment& s, std::uint64_t owner);
 /// Which rules let the calling thread through: its name or its user has changed.
 void refresh_caller_rules();
 inline void refresh_callers() {

@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "core/would_wait.h"
+#include "gone.h"
 #include "join.h"
 #include "loaded.h"
 #include "paths.h"
@@ -18,6 +19,7 @@
 #include "roles.h"
 #include "sys.h"
 #include "times.h"
+#include "waiters.h"
 
 namespace sluice {
 
@@ -45,29 +47,7 @@ std::int64_t timer_slack_ns() {
   return self.slack_ns;
 }
 
-void show_waiting(passage& p, unsigned channel, core::ticket const& t, std::int64_t since_ns) {
-  abi::waiter& w = self.counters->waiting;
-  w.tid.store(self.tid, std::memory_order_relaxed);
-  w.since_ns.store(static_cast<std::uint64_t>(since_ns), std::memory_order_relaxed);
-  w.ticket.store(t.start, std::memory_order_relaxed);
-  w.amount.store(t.cost, std::memory_order_relaxed);
-  w.call.store(static_cast<std::uint32_t>(p.v.id), std::memory_order_relaxed);
-  w.slot.store(stage.fork_page->slot.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  w.channel.store(channel + 1, std::memory_order_release);
-}
-
-// Another thread may have shown itself in a common shard meanwhile.
-void show_passed() {
-  abi::waiter& w = self.counters->waiting;
-  if (self.owned || w.tid.load(std::memory_order_relaxed) == self.tid)
-    w.channel.store(0, std::memory_order_release);
-}
-
-void wake_all(core::bucket& b) { sys::futex_wake(&core::futex_word(b), ~0u); }
-
-void give_back(core::bucket& b, std::uint64_t units) {
-  if (units != 0 && core::refund(b, units, now_ns())) wake_all(b);
-}
+using waiters::give_back;
 
 // The fd may have become another file behind our back (a raw close, a vfork child): look before
 // sleeping.
@@ -80,11 +60,12 @@ bool still_ours(passage const& p) {
 }
 
 // Sleeps until the ticket is due. False: the call is not to be delayed after all; the ticket was
-// given back.
-bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
+// given back. Not inline: where its frame lies tells whether a wait before was left.
+[[gnu::noinline]] bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
   core::bucket& b = p.s.bucket[channel];
   std::int64_t const since_ns = now_ns();
-  bool slept = false;
+  auto const frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  bool slept = false, looks_soon = false;
   for (unsigned round = 0; round < max_rounds; ++round) {
     std::int64_t const at_ns = round == 0 ? since_ns : now_ns();
     if (!still_a_segment(p.s)) return false;
@@ -99,18 +80,28 @@ bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
       give_back(b, t.cost);
       return false;
     }
+    if (!slept && waiters::settle_own(p.s, frame, at_ns)) continue;
+    gone_look const gone = look_for_the_gone(p.s, channel, t, at_ns);
+    looks_soon = looks_soon || gone.keeps;
+    if (gone.gave_back) continue;
     slept = true;
-    show_waiting(p, channel, t, since_ns);  // anew: a handler may have waited meanwhile
-    sys::futex_wait(&core::futex_word(b), d.seq, d.deadline_ns, d.mask);
+    waiters::show({p.v, channel, since_ns, frame}, t);  // anew: a handler may have waited meanwhile
+    std::int64_t const look_ns = at_ns + core::looks_apart_ns;
+    bool const wakes_to_look = looks_soon && look_ns < d.deadline_ns;
+    sys::futex_wait(&core::futex_word(b), d.seq, wakes_to_look ? look_ns : d.deadline_ns, d.mask);
+    looks_soon = false;
     bool const may_end = p.v.delay == when::cancels;
     bool const is_detached = stage.active.load(std::memory_order_relaxed) == nullptr;
-    if (may_end || is_detached) show_passed();
+    if (may_end) waiters::show_leaving();
     if (may_end) loaded::end_if_cancelled();
-    if (is_detached) return false;
+    if (is_detached) {
+      waiters::hide();
+      return false;
+    }
   }
   if (slept) {
     p.waited_ns += static_cast<std::uint64_t>(now_ns() - since_ns);
-    show_passed();
+    waiters::hide();
   }
   return true;
 }
@@ -577,6 +568,7 @@ void settle(visit& v, std::uint64_t moved) {
   abi::segment* const s = stage.active.load(std::memory_order_relaxed);
   if (s == nullptr || v.rules == 0) return;
   if (v.delay != when::never) v.delay = when::before;  // no cancellation after the fact
+  v.manner |= visit::made;
   passage p{*s, v, -1, v.delay != when::never, 0};
   each_gate(v.rules, [&](unsigned gate) {
     if (!asks_size(v, gate)) return;
@@ -599,6 +591,7 @@ void settle(visit& v, std::uint64_t moved) {
 void settle_after(call id, core::op what, int fd, std::uint64_t bytes, bool failed,
                   std::int64_t began_ns) {
   visit v{id, what, when::before, false, 0, bytes, 0};
+  v.manner = visit::made;
   v.began_ns = began_ns;
   std::int64_t const ended_ns = began_ns > 0 ? now_ns() : 0;
   if (!enter_place(v, on_fd(fd))) return;

@@ -42,7 +42,7 @@ struct visit {
   std::uint64_t rules;  // rules met
   std::uint16_t path_slot = 0;  // 0: no path is noted; see paths.h
   std::uint8_t path_tag = 0;
-  std::uint8_t manner = 0;    // creates; of what counts in VOPs: unaligned, measured
+  std::uint8_t manner = 0;    // creates, made; of what counts in VOPs: unaligned, measured
   std::uint32_t weight = 0;   // not 0: it is timed, and stands for so many; see times.h
   std::int64_t began_ns = 0;  // CLOCK_MONOTONIC; untimed: the call has been made already
   bool has_waited = false;    // it is counted as delayed
@@ -56,7 +56,7 @@ struct visit {
   core::device_work did = {};  // the same, when the call has been made
 
   static constexpr std::int64_t untimed = -1;
-  static constexpr std::uint8_t creates = 1, unaligned = 2, measured = 4;
+  static constexpr std::uint8_t creates = 1, unaligned = 2, measured = 4, made = 8;
   bool waited_early() const { return (early_wait_ns[0] | early_wait_ns[1]) != 0; }
 };
 

@@ -180,16 +180,21 @@ struct alignas(64) channel_counters {
   std::atomic<std::uint64_t> waited_ns;
 };
 
-/// Who waits now, for explain and for reclaiming what the dead had booked. In a common shard: one
-/// of those who wait.
+/// Who waits now, for explain and for giving back what somebody had booked who is gone. In a common
+/// shard: one of those who wait.
 struct waiter {
-  std::atomic<std::uint32_t> channel;  // channel + 1; 0 nobody waits
+  std::atomic<std::uint32_t> channel;  // channel + 1; 0 nobody waits; see may_have_left
   std::atomic<std::uint32_t> tid;
   std::atomic<std::uint64_t> since_ns;  // CLOCK_MONOTONIC
   std::atomic<std::uint64_t> ticket;    // bucket units
   std::atomic<std::uint64_t> amount;    // bucket units
-  std::atomic<std::uint32_t> call;
-  std::atomic<std::uint32_t> slot;  // process slot + 1; 0 not known
+  std::atomic<std::uint32_t> call;      // see is_made
+  std::atomic<std::uint32_t> slot;      // process slot + 1; 0 not known
+
+  /// With the channel: its thread looks whether it was cancelled, and shows itself anew if not.
+  static constexpr std::uint32_t may_have_left = 1u << 31;
+  /// With the call: it has been made already, so what was booked for it is owed.
+  static constexpr std::uint32_t is_made = 1u << 31;
 };
 
 /// Counters of one thread. Single writer while owned, so plain adds; common shards use atomic adds.

@@ -113,8 +113,9 @@ struct alignas(64) bucket {
   std::atomic<std::int64_t> sleep_until;            // latest deadline of a sleeper
   std::atomic<std::uint64_t> returned_at_wake;      // `returned` when all were last woken
   std::atomic<std::int64_t> last_wake_ns;
-  std::atomic<std::uint64_t> skipped;  // booked, but nobody's: forgotten idle time
-  std::atomic<std::uint32_t> seq;      // futex word, bumped per wake
+  std::atomic<std::uint64_t> skipped;   // booked, but nobody's: forgotten idle time
+  std::atomic<std::uint32_t> seq;       // futex word, bumped per wake
+  std::atomic<std::int64_t> looked_ns;  // when somebody last looked for waiters who are gone
 
   alignas(64) std::atomic<std::uint32_t> gen;  // number of the current curve
   std::atomic<std::uint32_t> class_shift;      // 2^class_shift units share a bit of the wake mask

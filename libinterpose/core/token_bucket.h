@@ -254,6 +254,36 @@ inline bool refund(bucket& b, std::uint64_t units, std::int64_t now_ns) {
   return true;
 }
 
+// Up to which unit the curve has paid.
+inline std::uint64_t paid_units(bucket const& b, std::int64_t now_ns) {
+  curve c;
+  read_curve(b, c);
+  return c.at(sane_time(now_ns)) + b.returned.load(std::memory_order_relaxed);
+}
+
+// A ticket whose holder left without his call, for refund(): what those behind it still wait for
+// because of it. What the curve has paid of it is lost, and nobody's. 0 too for what nobody booked.
+inline std::uint64_t write_off(bucket& b, std::uint64_t start, std::uint64_t cost,
+                               std::int64_t now_ns) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  std::uint64_t const end = start + cost;
+  if (cost > max_cap_units || distance(b.booked.load(relaxed), end) < 0) return 0;
+  std::int64_t const left = distance(end, paid_units(b, now_ns));
+  std::uint64_t units = left < 0 ? 0 : static_cast<std::uint64_t>(left);
+  if (units > cost) units = cost;
+  if (units != cost) b.skipped.fetch_add(cost - units, relaxed);
+  return units;
+}
+
+// Whether the caller is to look for waiters who are gone: one of all, now and then.
+constexpr std::int64_t looks_apart_ns = 100'000'000;
+inline bool may_look(bucket& b, std::int64_t now_ns) {
+  std::int64_t seen = b.looked_ns.load(std::memory_order_relaxed);
+  std::int64_t const since_ns = sane_time(now_ns) - sane_time(seen);
+  if (since_ns >= 0 && since_ns < looks_apart_ns) return false;
+  return b.looked_ns.compare_exchange_strong(seen, now_ns, std::memory_order_relaxed);
+}
+
 // Whether who books now has his turn at once, as decide() would say. Nothing is booked: what is
 // booked and given back moves all who wait before it.
 inline bool has_turn(bucket const& b, std::int64_t now_ns) {
@@ -365,6 +395,7 @@ inline void init(bucket& b, curve_settings const& settings, std::int64_t now_ns,
   b.last_wake_ns.store(0);
   b.skipped.store(origin);  // so that served_units() starts at 0
   b.seq.store(0);
+  b.looked_ns.store(0);
   b.leasing.store(0);
   std::uint64_t width = set.rate_q40 == 0 ? op_units : units_in(set.rate_q40, long_slice_ns) / 4;
   std::uint32_t shift = 0;

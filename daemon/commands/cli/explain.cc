@@ -198,7 +198,7 @@ json waiting_threads(foreign<abi::segment> const& s, core::ruleset const& rules,
     auto const since_ns = static_cast<std::int64_t>(w.since_ns.load(relaxed));
     bool const paused = rate_of(s, channel - 1) == 0;
     json row = {{"tid", w.tid.load(relaxed)},
-                {"call", call_name(w.call.load(relaxed))},
+                {"call", call_name(w.call.load(relaxed) & ~abi::waiter::is_made)},
                 {"channel", core::view(rules, rules.channel[channel - 1].name)},
                 {"waited_ns", std::max<std::int64_t>(0, now_ns - since_ns)},
                 {"due_ns", nullptr}};

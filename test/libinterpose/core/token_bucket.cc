@@ -222,6 +222,50 @@ TEST_CASE("a refund brings the waiters forward and wakes them", "[bucket]") {
   CHECK(served_units(f.b, f.now + 10 * ms) == Approx(2.0 * op_units).margin(1));
 }
 
+TEST_CASE("a ticket without a holder is written off as far as it was not paid", "[bucket]") {
+  std::uint64_t const rate = ops_per_second(10);
+  fixture f(exact_settings(rate, op_units));
+  ticket gone, next;
+  while (f.take(op_units, gone)) continue;  // the one that waits
+  REQUIRE_FALSE(f.take(op_units, next));
+  auto const left = [&](std::int64_t after_ns) {
+    return write_off(f.b, gone.start, gone.cost, f.now + after_ns);
+  };
+  std::int64_t const wait_ns = due_ns(f.b, gone, f.now);
+  std::uint64_t const served = served_units(f.b, f.now + wait_ns + 1000 * ms);
+  CHECK(left(0) == op_units);
+  CHECK(left(wait_ns) == op_units);
+  std::uint64_t const half = left(wait_ns + 50 * ms);
+  CHECK(half <= op_units / 2);
+  CHECK(half > op_units / 2 - 100);
+  CHECK(left(wait_ns + 200 * ms) == 0);
+  // What was paid of it, and what was not, served nobody.
+  CHECK(served_units(f.b, f.now + wait_ns + 1000 * ms) == served - (op_units - half) - op_units);
+
+  SECTION("those behind move forward by what it keeps from them") {
+    std::int64_t const before_ns = due_ns(f.b, next, f.now);
+    refund(f.b, left(0), f.now);
+    CHECK(due_ns(f.b, next, f.now) == before_ns - 100 * ms);
+  }
+  SECTION("what nobody can have booked is not given back") {
+    CHECK(write_off(f.b, next.start, 2 * op_units, f.now) == 0);
+    CHECK(write_off(f.b, next.start + (std::uint64_t{1} << 40), op_units, f.now) == 0);
+    CHECK(write_off(f.b, next.start - ~std::uint64_t{0} / 2, ~std::uint64_t{0} / 2, f.now) == 0);
+  }
+}
+
+TEST_CASE("one of all looks for those who are gone, now and then", "[bucket]") {
+  fixture f(exact_settings(ops_per_second(10), op_units));
+  CHECK(may_look(f.b, f.now));
+  CHECK_FALSE(may_look(f.b, f.now));
+  CHECK_FALSE(may_look(f.b, f.now + 99 * ms));
+  CHECK(may_look(f.b, f.now + 100 * ms));
+  for (std::int64_t const garbage : {INT64_MAX, INT64_MIN, std::int64_t{-1}}) {
+    f.b.looked_ns.store(garbage);
+    CHECK(may_look(f.b, f.now));
+  }
+}
+
 TEST_CASE("small refunds wake nobody until they add up", "[bucket]") {
   curve_settings s = default_settings(ops_per_second(100'000), op_units);  // debt: 20 operations
   fixture f(s);
