@@ -342,10 +342,11 @@ bool has_limit() {
   return sys::failed(r) || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/// What libc writes out itself, as error(3) does, and nobody sees it.
-bool has_text_waiting(int fd) {
+/// What is there libc writes out itself, as error(3) does, and nobody sees it; nor what
+/// putchar_unlocked() puts there. Before it gets its buffer we see the call.
+bool may_have_text(int fd) {
   FILE* const out = set->text_out;
-  return out != nullptr && fd_of(out) == fd && sluice::look(out).unwritten != 0;
+  return out != nullptr && fd_of(out) == fd && out->_IO_buf_base != nullptr;
 }
 
 }  // namespace
@@ -357,7 +358,7 @@ abi::gather why_not_held(int fd, file& f, std::int64_t& at) {
   f = file_of(fd);
   bool const is_fit = !sys::failed(flags) && (flags & unfit) == 0 && !f.has_privilege;
   if (!is_fit || !f.is_regular || has_limit() || has_other_ways()) return abi::gather::refused_kind;
-  if (is_held_elsewhere(nullptr, fd, f) || has_text_waiting(fd)) return abi::gather::refused_shared;
+  if (is_held_elsewhere(nullptr, fd, f) || may_have_text(fd)) return abi::gather::refused_shared;
   at = (flags & O_APPEND) != 0 ? -1 : sys::call(SYS_lseek, fd, 0, SEEK_CUR);
   return abi::gather::count;
 }
@@ -623,6 +624,14 @@ void write_all_out(place const& where) {
     }
     if (!is_done) flush(s, fd, amount::all);
   });
+}
+
+void mind_stream(FILE* f) {
+  if (!has_any()) return;
+  if (f == nullptr)
+    write_all_out();
+  else if (int const fd = fd_of(f); fd >= 0)
+    mind(on_fd(fd));
 }
 
 void write_all_out_at_last() {

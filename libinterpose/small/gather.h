@@ -50,6 +50,9 @@ void end_for_good();
 /// Before a call that works on this place. True: the descriptor was held, and is no more; the call
 /// begins anew, for it is to be metered. `only_asks`: it neither reads, writes nor moves.
 bool mind(place const& where, bool only_asks = false);
+/// Before libc works on a stream; null: on all. What stdio does inside libc nobody sees, so its
+/// descriptors are never held. But another one of the same file may be.
+void mind_stream(FILE* f);
 /// A keeper has a write lease for it, or may have.
 bool has_write_lease(int fd);
 /// Before a call that may be about any file: they stay held. A strict one whose file system takes

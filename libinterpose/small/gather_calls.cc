@@ -133,15 +133,6 @@ auto past_leases(place const& where, Call const& call) {
   return r;
 }
 
-// What stdio does inside libc nobody sees, so its descriptors are never held. But another one of
-// the same file may be.
-void mind_stream(FILE* f) {
-  if (f == nullptr)
-    write_all_out();
-  else if (int const fd = fd_of(f); fd >= 0)
-    mind(on_fd(fd));
-}
-
 }  // namespace
 
 // --- rows that name a place

@@ -96,6 +96,11 @@ EXPORTED(login_tty, int, (int fd)) {
 BEFORE_LIBC(backtrace_symbols_fd, (void* const* frames, int count, int fd), (frames, count, fd),
             mind(on_fd(fd)))
 BEFORE_LIBC(_flushlbf, (), (), write_all_out())
+AROUND_LIBC(fcloseall, (), (), write_all_out())
+BEFORE_LIBC(setbuf, (FILE * f, char* buffer), (f, buffer), mind_stream(f))
+BEFORE_LIBC(setbuffer, (FILE * f, char* buffer, std::size_t size), (f, buffer, size),
+            mind_stream(f))
+BEFORE_LIBC(setlinebuf, (FILE * f), (f), mind_stream(f))
 BEFORE_LIBC(updwtmp, (char const* path, void const* entry), (path, entry), write_all_out())
 BEFORE_LIBC(updwtmpx, (char const* path, void const* entry), (path, entry), write_all_out())
 

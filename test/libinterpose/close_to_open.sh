@@ -140,8 +140,8 @@ shared() {
       fail "$what: $(diff "$SCRATCH/bare" "$SCRATCH/gathered" | head -n 6)"
   done
 }
-shared "$DIR" 'messages text streams reopened mapped watched cancelled ends starts turns looks
-  wide libc raw late notified rights standard'
+shared "$DIR" 'messages text later buffers streams reopened mapped watched cancelled ends starts
+  turns looks wide libc raw late notified rights standard'
 if [ -n "${HAS_OWN_MOUNTS:-}" ]; then
   need mkfs.xfs
   truncate -s 320M "$SCRATCH/xfs.img"

@@ -95,6 +95,45 @@ void text_waiting() {
   tell("text", contents(path("text")));
 }
 
+// The same with text that came when the descriptor had long been held, and no call said so.
+void put_text(char const* text) {
+  printf("begin\n");
+  fflush(stdout);
+  put(1, "w", 3000);
+  for (; *text != 0; ++text) putchar_unlocked(*text);
+  put(1, "v", 200);
+}
+
+// The messages have arguments in every kind of register, and on the stack.
+void later_text() {
+  CHECK(close(1) == 0 && open_new(path("later")) == 1);
+  CHECK(close(2) == 0 && open_new(path("err")) == 2);
+  put_text("first\n");
+  error(0, EBADF, "%d %.1f %s %d %d %d %.2f %d", 1, 2.5, "three", 4, 5, 6, 7.25, 8);
+  put_text("second\n");
+  error_at_line(0, 0, "file", 9, "%s %.1f", "text", 1.5);
+  put_text("third\n");
+  CHECK(fcloseall() == 0);
+  put(1, "end");
+  tell("later", contents(path("later")));
+  std::string const said = contents(path("err"));
+  tell("said", said.substr(said.find(':')));
+}
+
+// A new buffer: what the old one has is written out.
+void other_buffers() {
+  static char room[BUFSIZ];
+  void (*const change[])() = {[] { setbuffer(stdout, room, sizeof room); },
+                              [] { setlinebuf(stdout); }, [] { setbuf(stdout, nullptr); }};
+  CHECK(close(1) == 0 && open_new(path("buffers")) == 1);
+  for (auto* const to : change) {
+    put_text("text");
+    to();
+    put(1, "end");
+  }
+  tell("buffers", contents(path("buffers")));
+}
+
 // What few programs call: wide characters, and what libc writes by itself.
 extern "C" int __wprintf_chk(int flag, wchar_t const* format, ...);
 extern "C" int login_tty(int terminal);  // <utmp.h> includes <paths.h>, which we have, too
@@ -532,6 +571,7 @@ void looks() {
 int main(int argc, char** argv) {
   std::map<std::string, std::function<void()>> const all = {
       {"messages", messages},   {"text", text_waiting},
+      {"later", later_text},    {"buffers", other_buffers},
       {"streams", streams},     {"reopened", reopened},
       {"mapped", mapped},       {"watched", watched},
       {"cancelled", cancelled}, {"looks", looks},

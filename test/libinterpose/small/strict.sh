@@ -714,6 +714,16 @@ writing "$DIR" "$PROGRAMS/small_shared" "$DIR/shared" locks >"$SCRATCH/out" || f
 grep -q 'taken: 0' "$SCRATCH/out" || fail "locks of the dead: $(cat "$SCRATCH/out")"
 grep -q 'leased: [1-9]' "$SCRATCH/out" || fail "nothing was leased: $(cat "$SCRATCH/out")"
 
+# What libc writes out by itself comes after what was written before.
+for what in later buffers; do
+  rm -f "$DIR/shared"/*
+  "$PROGRAMS/small_shared" "$DIR/shared" "$what" >"$SCRATCH/bare" || fail "bare, $what: $?"
+  rm -f "$DIR/shared"/*
+  writing "$DIR" "$PROGRAMS/small_shared" "$DIR/shared" "$what" >"$SCRATCH/out" ||
+    fail "$what: $?"
+  same "$what"
+done
+
 # Files of others cannot be leased; programs that know nothing of it.
 work() {
   dd if="$DIR/to" of="$DIR/copy" bs=7 status=none && cksum <"$DIR/copy" || exit 1
