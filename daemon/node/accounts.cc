@@ -24,11 +24,11 @@ accounts::signs accounts::measure(job& j, std::int64_t now_ns) {
 
 accounts::signs accounts::measure(std::int64_t now_ns) {
   signs out;
-  for (auto const& j : jobs_.all()) {
-    signs const of_job = measure(*j, now_ns);
+  time_.each(jobs_.all(), [&](job& j) {
+    signs const of_job = measure(j, now_ns);
     out.has_begun_to_wait = out.has_begun_to_wait || of_job.has_begun_to_wait;
     out.is_waiting = out.is_waiting || of_job.is_waiting;
-  }
+  });
   return out;
 }
 
@@ -43,33 +43,36 @@ void accounts::end_cycle(job& j, std::int64_t now_ns) {
 
 void accounts::end_cycle(std::int64_t now_ns) {
   ++cycles_;
-  for (auto const& j : jobs_.all()) end_cycle(*j, now_ns);
+  time_.each(jobs_.all(), [&](job& j) { end_cycle(j, now_ns); });
+}
+
+void accounts::count(job& j) {
+  if (j.is_broken()) return;
+  count_hints(j);
+  amounts& sum = by_class_[class_of(j)];
+  for (auto& s : j.streams) {
+    amounts const before = s.counted.done();
+    figures const now = j.told_of(s);
+    s.counted.look(s.unit, segment::sum_channel(j.memory(), s.channel),
+                   now.waiters != 0 || now.waiting != 0, j.processes);
+    sum.delayed += s.counted.done().delayed - before.delayed;
+    sum.waited_ns += s.counted.done().waited_ns - before.waited_ns;
+  }
 }
 
 void accounts::count() {
-  for (auto const& j : jobs_.all()) {
-    if (j->is_broken()) continue;
-    count_hints(*j);
-    amounts& sum = by_class_[class_of(*j)];
-    for (auto& s : j->streams) {
-      amounts const before = s.counted.done();
-      figures const now = j->told_of(s);
-      s.counted.look(s.unit, segment::sum_channel(j->memory(), s.channel),
-                     now.waiters != 0 || now.waiting != 0, j->processes);
-      sum.delayed += s.counted.done().delayed - before.delayed;
-      sum.waited_ns += s.counted.done().waited_ns - before.waited_ns;
-    }
-  }
+  time_.each(jobs_.all(), [&](job& j) { count(j); });
 }
 
 void accounts::count_last(std::span<job* const> gone, runtime::dashboard* board,
                           steering const& steered, moment at) {
-  for (job* j : gone) {
-    measure(*j, at.mono_ns);
-    end_cycle(*j, at.mono_ns);
-  }
-  count();
-  for (job* j : gone) look_at_times(*j);
+  for (job* j : gone)
+    time_.spend(j->owner, [&] {
+      measure(*j, at.mono_ns);
+      end_cycle(*j, at.mono_ns);
+      count(*j);
+      look_at_times(*j);
+    });
   tell(board, steered, at, gone);
 }
 

@@ -14,6 +14,7 @@
 #include "node/clock.h"
 #include "node/enforcer.h"
 #include "node/job_table.h"
+#include "node/loop_time.h"
 #include "node/steering.h"
 #include "runtime/metric_table.h"
 #include "verbs/views/overrides.h"
@@ -27,8 +28,8 @@ namespace sluice::node {
 class accounts {
  public:
   accounts(job_table const& jobs, site_state const& site, verbs::override_book const& overrides,
-           bool has_parent)
-      : jobs_(jobs), site_(site), overrides_(overrides), has_parent_(has_parent) {}
+           loop_time& time, bool has_parent)
+      : jobs_(jobs), site_(site), overrides_(overrides), time_(time), has_parent_(has_parent) {}
 
   /// One look at every stream.
   struct signs {
@@ -68,7 +69,7 @@ class accounts {
   void tell(runtime::dashboard* board, steering const& steered, moment at,
             std::span<job* const> gone);
   void tell_ops(runtime::dashboard& board, moment at, std::span<job* const> gone);
-  bool read_ops();
+  void count(job& j);
   void publish_supplies(runtime::metric_table& m, std::vector<supply_standing> const& standing,
                         steering const& steered) const;
   void publish_hints(runtime::metric_table& m) const;
@@ -79,6 +80,7 @@ class accounts {
   job_table const& jobs_;
   site_state const& site_;
   verbs::override_book const& overrides_;
+  loop_time& time_;
   bool has_parent_;
   std::uint64_t cycles_ = 0;
   std::map<std::string, amounts> by_class_;  // waits by QoS class, since the start

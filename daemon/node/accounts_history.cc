@@ -30,7 +30,7 @@ void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
   constexpr double most_took_ns = 1e15;  // of all threads, between two looks
   constexpr double first_span_s = 3600;  // it may have run before this daemon did
   constexpr double late_s = 1;           // what was counted late
-  // Of one that is not read yet nothing is told this time.
+  // Of one that was not read nothing is told this time.
   auto now = j.read_ops.empty() ? j.told_ops : std::exchange(j.read_ops, {});
   if (now.empty()) return;
   double const span_s = j.told_ops.empty() ? first_span_s : past.passed_s() + late_s;
@@ -58,24 +58,12 @@ void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
 
 }  // namespace
 
-/// A user may say of all his jobs that all their shards are in use. So a turn of the loop reads a
-/// bounded number of shards, and the rest follows in the next ones. True: all are read.
-bool accounts::read_ops() {
-  constexpr unsigned most_shards = 2048;  // some milliseconds
-  unsigned shards = 0;
-  for (auto const& j : jobs_.all()) {
-    if (!j->read_ops.empty()) continue;
-    if (shards >= most_shards) return false;
-    shards += segment::shards_of(j->memory());
-    j->read_ops = segment::sum_by_op(j->memory());
-  }
-  return true;
-}
-
 void accounts::tell_ops(runtime::dashboard& board, moment at, std::span<job* const> gone) {
   runtime::op_history& past = board.ops;
-  if (gone.empty() && (!past.is_due(at.boot_ns) || !read_ops())) return;
-  for (job* j : gone) j->read_ops = segment::sum_by_op(j->memory());
+  if (gone.empty() && !past.is_due(at.boot_ns)) return;
+  auto const read = [](job& j) { j.read_ops = segment::sum_by_op(j.memory()); };
+  if (gone.empty()) time_.each(jobs_.all(), read);
+  for (job* j : gone) time_.spend(j->owner, [&] { read(*j); });
   past.begin(at.boot_ns, static_cast<double>(unix_ns()) / 1e9);
   for (auto const& j : jobs_.all()) put_ops(past, *j, class_of(*j));
   past.end();

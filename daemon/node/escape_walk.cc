@@ -241,6 +241,13 @@ char const* why_escaped(process_doings const& d, bool is_attached, std::uint64_t
   return nullptr;  // loaded, and nothing it did was to be metered
 }
 
+bool asks_counted(std::vector<suspect> const& suspects) {
+  return std::ranges::any_of(suspects, [](suspect const& s) {
+    return why_escaped(s.doings, s.is_attached, 0) !=
+           why_escaped(s.doings, s.is_attached, ~std::uint64_t{0});
+  });
+}
+
 std::vector<escaped> judge(std::vector<suspect> const& suspects, std::uint64_t counted) {
   std::vector<escaped> out;
   for (auto const& s : suspects) {

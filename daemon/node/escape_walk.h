@@ -86,6 +86,9 @@ watch_report walk(proc const& from, watch_list const& list, walk_progress& progr
 /// Null: it does not escape. `counted`: bytes that all processes of its job were metered by.
 char const* why_escaped(process_doings const& d, bool is_attached, std::uint64_t counted);
 
+/// Whether the word of one of them depends on `counted`.
+bool asks_counted(std::vector<suspect> const& suspects);
+
 /// Those of the suspects that escape, as many as are told of one job.
 std::vector<escaped> judge(std::vector<suspect> const& suspects, std::uint64_t counted);
 

@@ -116,12 +116,13 @@ struct job {
   std::string folder;
   job_record record;
   core::job_id key;  // wire::job_key
+  uid_t owner = 0;   // see owner_by
   segment::mapping map;
   segment::held_areas areas;
   unsigned leased_looks = 0;  // one after the other, that found a lease on one of its files
   std::vector<stream> streams;
   std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
-  std::vector<segment::op_sums> read_ops;  // to be told; empty: not read yet
+  std::vector<segment::op_sums> read_ops;  // to be told next; empty: not read since
   told_times times;                        // to the metrics
   told_hints hints = {};                   // the same
   told_gathered gathered = {};             // the same

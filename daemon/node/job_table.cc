@@ -469,6 +469,7 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
   auto map = segment::mapping::open(dir + "/segment", uid);
   auto j = std::make_unique<job>(folder, std::move(record), std::move(map));
   j->wants_journal = is_here(segment::order_path(dir + "/segment"));
+  j->owner = owner_by(owner_of_, uid);
   heed_lease(*j, !j->areas.hold(dir, uid));
   bind_streams(*j, site, steady_ns());
   j->told_ops = segment::sum_by_op(j->memory());

@@ -61,8 +61,10 @@ std::uint64_t counted_bytes(job const& j) {
 
 }  // namespace
 
-job_watch::job_watch(job_table& jobs, escape_worker::starter start, runtime::logger& log)
+job_watch::job_watch(job_table& jobs, loop_time& time, escape_worker::starter start,
+                     runtime::logger& log)
     : jobs_(jobs),
+      time_(time),
       heads_([&jobs](auto const& claimed,
                      uid_t owner) { return which_live(jobs.processes(), claimed, owner); },
              segment::own_pid_space()),
@@ -118,11 +120,12 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
   std::map<uid_t, std::vector<job*>> of_owner;
   std::set<uid_t> all;
   for (auto const& j : jobs_.all()) {
-    uid_t const owner = owner_by(jobs_.owners(), j->record.uid);
-    of_owner[owner].push_back(j.get());
-    all.insert(owner);
+    j->owner = owner_by(jobs_.owners(), j->record.uid);
+    of_owner[j->owner].push_back(j.get());
+    all.insert(j->owner);
   }
   rounds_.set_owners(all);
+  time_.set_owners(all);
   std::erase_if(turns_, [&](auto const& one) { return !all.contains(one.first); });
   unsigned budget = heads_per_step;
   bool is_any_unused = false;
@@ -161,7 +164,7 @@ void job_watch::choose_asked() {
   std::map<uid_t, foreign_turns::claims> all;
   for (auto const& j : jobs_.all())
     if (std::size_t const claims = attached_[j->folder].heads.foreign.size(); claims != 0)
-      all[owner_by(jobs_.owners(), j->record.uid)][j->folder] = claims;
+      all[j->owner][j->folder] = claims;
   std::set<std::string> const asked = foreign_turns_.next(all);
   for (auto& [folder, known] : attached_) known.is_asked = asked.contains(folder);
 }
@@ -194,6 +197,15 @@ void job_watch::begin_walk(site_state const& site, std::int64_t now_ns) {
   escapes_.begin(std::move(list), now_ns);
 }
 
+/// What a job was counted is read only where it decides.
+void job_watch::find_escaped(job& j, std::vector<suspect> const& suspects) {
+  std::uint64_t counted = 0;
+  auto const judge_all = [&] { j.escapes = judge(suspects, counted); };
+  if (!asks_counted(suspects)) return judge_all();
+  // Who has no time left keeps what was found before.
+  if (time_.spend(j.owner, [&] { counted = counted_bytes(j); })) judge_all();
+}
+
 void job_watch::use(watch_report report) {
   jobs_.heed_walk(report.inhabited);
   for (auto& [folder, known] : attached_) {
@@ -202,8 +214,7 @@ void job_watch::use(watch_report report) {
   }
   for (auto const& j : jobs_.all()) {
     auto const suspects = report.suspects.find(j->folder);
-    bool const has_any = suspects != report.suspects.end() && !suspects->second.empty();
-    j->escapes = has_any ? judge(suspects->second, counted_bytes(*j)) : std::vector<escaped>{};
+    find_escaped(*j, suspects == report.suspects.end() ? std::vector<suspect>{} : suspects->second);
     counted const& known = attached_[j->folder];
     if (!known.is_asked && !known.heads.foreign.empty()) continue;  // as it was
     auto const outside = report.foreign_found.find(j->folder);

@@ -14,12 +14,13 @@
 #include "node/escape_worker.h"
 #include "node/foreign_turns.h"
 #include "node/job_table.h"
+#include "node/loop_time.h"
 
 namespace sluice::node {
 
 class job_watch {
  public:
-  job_watch(job_table& jobs, escape_worker::starter start, runtime::logger& log);
+  job_watch(job_table& jobs, loop_time& time, escape_worker::starter start, runtime::logger& log);
 
   /// Goes on counting. Sets processes and life of jobs; true: one is not in use.
   bool count_heads(bool is_fast, std::int64_t now_ns);
@@ -55,8 +56,10 @@ class job_watch {
   void begin_walk(site_state const& site, std::int64_t now_ns);
   void choose_asked();
   void use(watch_report report);
+  void find_escaped(job& j, std::vector<suspect> const& suspects);
 
   job_table& jobs_;
+  loop_time& time_;
   census heads_;
   census_rounds rounds_;
   std::map<uid_t, turn> turns_;              // of rounds that are under way, by owner

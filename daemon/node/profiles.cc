@@ -178,9 +178,10 @@ void profiles::look(std::int64_t now_ns) {
     return bind(j, now_ns);
   };
   follow_classes(of_job_, jobs_, overrides_, make, [](entry const&) {});
-  for (auto const& j : jobs_.all())
-    if (auto const at = of_job_.find(j->key); at != of_job_.end() && !j->is_broken())
-      look(*j, at->second, now_ns);
+  time_.each(jobs_.all(), [&](job& j) {
+    if (auto const at = of_job_.find(j.key); at != of_job_.end() && !j.is_broken())
+      look(j, at->second, now_ns);
+  });
   for (auto const& slot : site_.supplies()) set_needs(slot);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "node/job_table.h"
+#include "node/loop_time.h"
 #include "node/site_state.h"
 #include "policies/request_profile.h"
 #include "policy/requests.h"
@@ -26,8 +27,8 @@ class profiles {
  public:
   /// `has_parent`: somebody above says what all nodes together may promise.
   profiles(job_table const& jobs, site_state const& site, verbs::override_book const& overrides,
-           bool has_parent)
-      : jobs_(jobs), site_(site), overrides_(overrides), has_parent_(has_parent) {}
+           loop_time& time, bool has_parent)
+      : jobs_(jobs), site_(site), overrides_(overrides), time_(time), has_parent_(has_parent) {}
 
   /// After a change of policy: all is learned anew.
   void use();
@@ -71,6 +72,7 @@ class profiles {
   job_table const& jobs_;
   site_state const& site_;
   verbs::override_book const& overrides_;
+  loop_time& time_;
   bool has_parent_;
   bool is_any_ = false;
   std::map<core::job_id, entry> of_job_;

@@ -52,16 +52,16 @@ state::state(runtime::config const& c, runtime::services& s)
       jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of, s.tidier),
       steered(jobs, site, overrides, !c.parents.empty()),
       held_back(jobs, site, overrides),
-      promised(jobs, site, overrides, !c.parents.empty()),
+      promised(jobs, site, overrides, time, !c.parents.empty()),
       rates(!c.parents.empty()),
       journals(s.journal_keeper, c.journal, c.run_dir, s.log),
       lease(c, s.incarnation, s.log),
       asked(s.owner_of),
       gates(c.run_dir, s.incarnation, s.owner_of, s.log),
-      sums(jobs, site, overrides, !c.parents.empty()),
+      sums(jobs, site, overrides, time, !c.parents.empty()),
       folders(c.run_dir),
       announced_(jobs, site, s.log),
-      watch_(jobs, walks_of(s), s.log) {
+      watch_(jobs, time, walks_of(s), s.log) {
   moment const at = now();
   started_ns_ = at.mono_ns;
   if (!c.parents.empty()) parent = std::make_unique<parent_link>(config, s, lease, site, jobs);

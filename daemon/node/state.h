@@ -17,6 +17,7 @@
 #include "node/job_table.h"
 #include "node/job_watch.h"
 #include "node/journal_watch.h"
+#include "node/loop_time.h"
 #include "node/pace.h"
 #include "node/parent_link.h"
 #include "node/profiles.h"
@@ -91,6 +92,7 @@ class state {
   verbs::override_book overrides;
   steering steered;
   backgrounds held_back;
+  loop_time time;
   profiles promised;
   enforcer rates;
   journal_watch journals;

@@ -9,28 +9,17 @@ namespace sluice::segment {
 
 namespace {
 
-unsigned owned_of(foreign<abi::segment> const& s) {
-  return std::min(s.head.shards_used.load(std::memory_order_relaxed), abi::owned_shards);
-}
-
-bool uses_commons(foreign<abi::segment> const& s) {
-  return s.head.commons_used.load(std::memory_order_relaxed) != 0;
-}
-
 /// Shards that somebody counts in, or has counted in.
 template <class Visit>
 void each_shard(foreign<abi::segment> const& s, Visit&& visit) {
-  unsigned const used = owned_of(s);
+  constexpr auto relaxed = std::memory_order_relaxed;
+  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
   for (unsigned i = 0; i < used; ++i) visit(s.owned[i]);
-  if (!uses_commons(s)) return;
+  if (s.head.commons_used.load(relaxed) == 0) return;
   for (foreign<abi::shard> const& common : s.common) visit(common);
 }
 
 }  // namespace
-
-unsigned shards_of(foreign<abi::segment> const& s) {
-  return owned_of(s) + (uses_commons(s) ? abi::common_shards : 0);
-}
 
 sums sum(foreign<abi::segment> const& s) {
   constexpr auto relaxed = std::memory_order_relaxed;

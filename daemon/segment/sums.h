@@ -31,9 +31,6 @@ std::uint64_t sum_calls(foreign<abi::segment> const& s, unsigned call);
 /// One channel of it, the same.
 channel_sums sum_channel(foreign<abi::segment> const& s, unsigned channel);
 
-/// How many shards a sum reads.
-unsigned shards_of(foreign<abi::segment> const& s);
-
 struct op_sums {
   std::uint64_t calls = 0, bytes = 0, took_ns = 0;
 };

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problem: reading a job takes as long as its user likes. He says how many shards it has, and may
+// take their pages away again and again.
+// Idea: owners of jobs have equal parts of a third of the loop's time. Who has used up his part is
+// not read for a while: his figures are older, and nobody else's.
+// What stays true: what was used beyond a part is a debt, and the next look waits until it is paid.
+#pragma once
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace sluice::node {
+
+class loop_time {
+ public:
+  static constexpr std::int64_t of_all_per_s_ns = 300'000'000;
+  static constexpr std::size_t few_owners = 10;  // fewer have no larger parts
+  static constexpr std::int64_t most_saved_ns = 10'000'000;
+
+  using clock = std::function<std::int64_t()>;  // monotonic, ns
+  explicit loop_time(clock now_ns = steady_ns) : now_ns_(std::move(now_ns)) {}
+
+  /// Others are forgotten.
+  void set_owners(std::set<uid_t> const& all) {
+    std::erase_if(parts_, [&](auto const& one) { return !all.contains(one.first); });
+    owners_ = all.size();
+  }
+
+  /// Does `work` for a job of that owner, if he has time left.
+  template <class Work>
+  bool spend(uid_t owner, Work&& work) {
+    std::int64_t const began_ns = now_ns_();
+    if (left_of(owner, began_ns) <= 0) return false;
+    work();
+    charge(owner, now_ns_() - began_ns);
+    return true;
+  }
+
+  /// The same for each job, beginning with another one each time.
+  template <class Jobs, class Work>
+  void each(Jobs const& jobs, Work&& work) {
+    std::size_t const count = jobs.size(), first = first_++;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& j = *jobs[(first + i) % count];
+      spend(j.owner, [&] { work(j); });
+    }
+  }
+
+  void charge(uid_t owner, std::int64_t took_ns) { parts_[owner].left_ns -= took_ns; }
+
+ private:
+  struct part {
+    std::int64_t left_ns = most_saved_ns, at_ns = 0;
+  };
+
+  static std::int64_t steady_ns() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  }
+
+  std::int64_t left_of(uid_t owner, std::int64_t at_ns) {
+    part& p = parts_[owner];
+    auto const parts = static_cast<std::int64_t>(std::max(owners_, few_owners));
+    constexpr std::int64_t longest_ns = 100'000'000'000;  // between two looks
+    std::int64_t const passed_ns =
+        p.at_ns == 0 ? 0 : std::clamp<std::int64_t>(at_ns - p.at_ns, 0, longest_ns);
+    std::int64_t const more_ns = passed_ns / 1000 * of_all_per_s_ns / parts / 1'000'000;
+    if (more_ns != 0 || p.at_ns == 0) p.at_ns = at_ns;
+    p.left_ns = std::min(most_saved_ns, p.left_ns + more_ns);
+    return p.left_ns;
+  }
+
+  clock now_ns_;
+  std::size_t owners_ = 0, first_ = 0;
+  std::map<uid_t, part> parts_;
+};
+
+}  // namespace sluice::node
