@@ -103,20 +103,26 @@ kept_changes change_files::file_of(verbs::override_book const& book,
 }
 
 /// One that cannot be read is no reason to write nothing.
-std::int64_t change_files::term_there() const try {
+bool change_files::may_replace(kept_changes const& kept, std::string const& over) const try {
   auto const text = read_kept(dir_ + overrides_file);
-  return text ? kept_in(*text).term : kept_changes::no_file;
+  if (!text || *text == over) return true;
+  kept_changes const there = kept_in(*text);
+  return there.writer == writer_ && there.term <= kept.term;
 } catch (error const&) {
-  return kept_changes::no_file;
+  return true;
 }
 
-bool change_files::write(kept_changes const& kept) const {
+change_files::written change_files::write(kept_changes const& kept, std::string const& over) const {
+  bool is_overtaken = false;
   file_terms const terms = {.is_durable = true, .writer = writer_, .may_replace = [&] {
-                              return term_there() <= kept.term;
+                              is_overtaken = is_shared() && !may_replace(kept, over);
+                              return !is_overtaken;
                             }};
-  if (!replace_file(dir_ + overrides_file, kept.text, terms)) return false;
+  bool const is_written = replace_file(dir_ + overrides_file, kept.text, terms);
+  if (is_overtaken) return written::overtaken;
+  if (!is_written) return written::no;
   unlink((dir_ + applied_file).c_str());  // what it said is in the other one now
-  return true;
+  return written::yes;
 }
 
 }  // namespace sluice::cluster

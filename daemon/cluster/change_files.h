@@ -3,8 +3,10 @@
 // over the socket. Its directory is the controller's own, or one that a standby has, too.
 // The file bears a term, the number of the reign in which it was written: who begins to rule takes
 // a higher one than he has ever seen. A write may hang in a file server until its writer rules no
-// more. What it brings bears a lower term than the file had before, so everybody knows it is late,
-// and its writer replaces nothing where he can still see that.
+// more, and another one may have taken the same number meanwhile. So a writer replaces only his
+// own, or what he had read when his reign began, where he can still see that. What comes all the
+// same bears a lower term than the file had, or an equal one and another name. So who has seen
+// the file before knows that it is late.
 // Everything here may wait for a disk or a server.
 #pragma once
 
@@ -39,6 +41,7 @@ struct found_changes {
 
 class change_files {
  public:
+  enum class written { yes, no, overtaken };  // no: as far as we know
   /// `writer`: the controller's name, if others write in the directory, too.
   explicit change_files(std::string dir, std::string writer = {})
       : dir_(std::move(dir)), writer_(std::move(writer)) {}
@@ -53,13 +56,14 @@ class change_files {
   /// To be written.
   kept_changes file_of(verbs::override_book const& book, std::optional<std::string> applied,
                        std::int64_t term) const;
-  /// Durably. False: it is not written, as far as we know, or a file of a higher term is there.
-  bool write(kept_changes const& kept) const;
+  /// Durably. `over`: the text that was there when its reign began. Overtaken: nothing was written,
+  /// because another one has written in the shared directory since.
+  written write(kept_changes const& kept, std::string const& over) const;
 
  private:
   descriptor open_directory() const;
   std::optional<std::string> text_of(char const* name, found_changes& found) const;
-  std::int64_t term_there() const;
+  bool may_replace(kept_changes const& kept, std::string const& over) const;
 
   std::string dir_, writer_;
 };

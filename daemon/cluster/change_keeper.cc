@@ -77,22 +77,27 @@ void change_keeper::begin_write(std::int64_t now_ns) {
   kept_.begin();
   began_ns_ = now_ns;
   work_ = work::writes;
-  is_written_ = false;
+  written_ = change_files::written::no;
   writing_ = files_.file_of(book_, applied_, term_);
-  if (!thread_.begin([this, file = *writing_] { is_written_ = files_.write(file); }))
-    end_write(now_ns);
+  auto write = [this, file = *writing_, over = over_] { written_ = files_.write(file, over); };
+  if (!thread_.begin(std::move(write))) end_write(now_ns);
 }
 
 /// One that ends when we rule no more is not acknowledged: another one may have read before it. If
-/// we rule again soon, and nobody else wrote, it is written once more. True: see take_in().
+/// we rule again soon, and nobody else wrote, it is written once more. One that was overtaken waits
+/// until we have read what is there. True: see take_in().
 bool change_keeper::end_write(std::int64_t now_ns) {
-  if (is_written_)
-    seen_ = writing_;
-  else
+  bool const is_written = written_ == change_files::written::yes;
+  if (is_written) seen_ = writing_;
+  if (written_ == change_files::written::no)
     log_.error("changes by hand are not saved", {{"dir", files_.dir()}});
+  if (phase_ == phase::rules && written_ == change_files::written::overtaken) {
+    phase_ = phase::returns;
+    read_ns_ = 0;  // at once
+  }
   if (phase_ == phase::rules) {
-    if (is_written_ && !seen_->applied) passed_.reset();
-    kept_.tried(now_ns, is_written_);
+    if (is_written && !seen_->applied) passed_.reset();
+    kept_.tried(now_ns, is_written);
     return false;
   }
   kept_.again();
@@ -104,6 +109,13 @@ bool change_keeper::end_work(std::int64_t now_ns) {
   return work_ == work::writes ? end_write(now_ns) : take_in(std::exchange(found_, {}));
 }
 
+/// Of two writers with the same number the second one is late: the first one may have acknowledged
+/// what he wrote, and the second one nothing, because he rules only after he has read.
+bool change_keeper::came_late(kept_changes const& found) const {
+  if (found.term != highest_term()) return found.term < highest_term();
+  return seen_ && found.writer != seen_->writer;
+}
+
 /// True: there is something that we did not know.
 bool change_keeper::take_in(found_changes found) {
   if (found.trouble != trouble_ && !found.trouble.empty())
@@ -111,10 +123,10 @@ bool change_keeper::take_in(found_changes found) {
   trouble_ = std::move(found.trouble);
   if (!trouble_.empty()) return false;
   kept_changes const& kept = found.kept;
-  bool is_late = kept.term < highest_term();
-  bool const is_same = !is_late && (kept == seen_ || kept == writing_);
-  // In our reign nobody else writes: only a higher term says that we missed another one's.
-  if (phase_ == phase::rules) is_late = !is_same && kept.term <= term_;
+  bool const is_same = kept == seen_ || (kept == writing_ && !came_late(kept));
+  // A try of this reign that came through after it was given up, before a newer one.
+  bool const is_own = writing_ && kept.term == term_ && kept.writer == writing_->writer;
+  bool const is_late = came_late(kept) || (phase_ == phase::rules && is_own && !is_same);
   for (auto const& file : found.lost)
     log_.error(is_late ? "changes by hand damaged" : "changes by hand lost",
                {{"why", file.why}, {"kept_as", file.kept_as}});
@@ -127,13 +139,14 @@ bool change_keeper::take_in(found_changes found) {
   if (is_late)
     log_.warning("changes by hand were replaced by older ones, or are gone: all is written again",
                  {{"dir", files_.dir()}, {"term", kept.term}, {"writer", kept.writer}});
-  begin_reign(kept.term);
+  begin_reign(kept);
   return !stays;
 }
 
 /// Also when another's write came into ours: it may bear the same term.
-void change_keeper::begin_reign(std::int64_t found_term) {
-  term_ = std::max({term_, highest_term(), found_term}) + 1;
+void change_keeper::begin_reign(kept_changes const& found) {
+  term_ = std::max({term_, highest_term(), found.term}) + 1;
+  over_ = found.text;
   ruled_ns_ = began_ns_;
   if (std::exchange(phase_, phase::rules) != phase::rules && files_.is_shared())
     log_.info("changes by hand are kept here", {{"dir", files_.dir()}, {"term", term_}});

@@ -3,8 +3,10 @@
 // undoes overrides of jobs that are gone.
 // Where its directory is shared with a standby, the controller that rules writes there, the one
 // that most nodes obey. The other one only reads, so it has all of it when it takes over. Both read
-// once a second, and go by terms (change_files.h): the highest counts. What bears a lower one, is
-// damaged or is gone changes nothing, and who rules writes again what he has.
+// once a second, and go by terms (change_files.h): the highest counts, and of two writers with the
+// same one the first that was seen. What came late, is damaged or is gone changes nothing, and who
+// rules writes again what he has. Who could not write yet in his reign follows what he finds there:
+// that may have been acknowledged, and nothing of his was.
 // What stays true: the loop never waits for the disk, but at its start and its end. Nobody begins
 // to write to a shared directory before he has read it as the one who rules; then he writes at
 // once, so that the others know his term. A change is acknowledged by one who rules when it is
@@ -90,7 +92,8 @@ class change_keeper {
   bool end_write(std::int64_t now_ns);
   void settle(std::function<standing()> const& at);
   bool take_in(found_changes found);
-  void begin_reign(std::int64_t found_term);
+  bool came_late(kept_changes const& found) const;
+  void begin_reign(kept_changes const& found);
   void drop_passed();
   void go_back();
   bool give_up();
@@ -106,6 +109,7 @@ class change_keeper {
 
   phase phase_ = phase::follows;
   std::int64_t term_ = 0;                    // of our last reign
+  std::string over_;                         // the file's text when that began
   std::int64_t ruled_ns_ = 0;                // last
   std::int64_t read_ns_ = 0, began_ns_ = 0;  // the last reading; the work in hand
   std::string trouble_;
@@ -113,7 +117,7 @@ class change_keeper {
   work work_ = work::reads;
   std::optional<kept_changes> writing_;  // or written last
   // The thread's while it is busy.
-  bool is_written_ = false;
+  change_files::written written_ = change_files::written::no;
   found_changes found_;
   side_thread thread_;
 };

@@ -16,6 +16,7 @@
 
 using namespace sluice;
 using cluster::change_keeper;
+using written = cluster::change_files::written;
 
 namespace {
 
@@ -177,12 +178,25 @@ TEST_CASE("shared changes: a write that hung until its controller had lost the p
 TEST_CASE("shared changes: a file of a higher term is not replaced", "[cluster]") {
   desk d;
   cluster::change_files const files(d.place.dir, "c1");
-  CHECK(files.write(files.file_of({}, "newer", 3)));
-  CHECK(files.write(files.file_of({}, "policy", 3)));
-  CHECK_FALSE(files.write(files.file_of({}, "late", 2)));
+  CHECK(files.write(files.file_of({}, "newer", 3), "") == written::yes);
+  CHECK(files.write(files.file_of({}, "policy", 3), "") == written::yes);
+  CHECK(files.write(files.file_of({}, "late", 2), "") == written::overtaken);
   CHECK(files.read(false).kept.applied == "policy");
   REQUIRE(replace_file(d.path(), "not a book"));
-  CHECK(files.write(files.file_of({}, "policy", 1)));
+  CHECK(files.write(files.file_of({}, "policy", 1), "") == written::yes);
+}
+
+TEST_CASE("shared changes: what another one wrote is replaced only by who had read it",
+          "[cluster]") {
+  desk d;
+  cluster::change_files const files(d.place.dir, "c1"), others(d.place.dir, "c2");
+  REQUIRE(files.write(files.file_of({}, "policy", 2), "") == written::yes);
+  auto const known = d.text();
+  REQUIRE(others.write(others.file_of({}, "newer", 3), known) == written::yes);
+  CHECK(files.write(files.file_of({}, "late", 3), known) == written::overtaken);
+  CHECK(files.write(files.file_of({}, "late", 4), known) == written::overtaken);
+  CHECK(others.read(false).kept.applied == "newer");
+  CHECK(files.write(files.file_of({}, "newest", 4), d.text()) == written::yes);
 }
 
 TEST_CASE("shared changes: a late claim of a reign ends no other one of the same number",
@@ -200,11 +214,52 @@ TEST_CASE("shared changes: a late claim of a reign ends no other one of the same
   pause(first);
   d.run(first, owner);
   CHECK(answer_to(first) == "{}");
-  REQUIRE(replace_file(d.path(), claim));
+  SECTION("while the other one rules") { REQUIRE(replace_file(d.path(), claim)); }
+  SECTION("while the other one is without the pool for a moment") {
+    d.run(first, standby, 500);
+    REQUIRE(replace_file(d.path(), claim));
+    CHECK_FALSE(d.run(first, standby, 1200));
+  }
+  SECTION("while the other one is without the pool for long") {
+    d.run(first, standby);
+    REQUIRE(replace_file(d.path(), claim));
+    CHECK_FALSE(d.run(first, standby));
+  }
   d.run(first, owner);
   CHECK(is_paused(first));
   d.run(second, standby);
   CHECK(is_paused(second));
+  change_keeper third = d.keeper("c3");
+  CHECK(is_paused(third));
+}
+
+TEST_CASE("shared changes: who could not write in his reign follows what he finds", "[cluster]") {
+  desk d;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(second, owner);
+  std::string const obstacle = d.place.dir + "/.overrides.json.c1.new";
+  REQUIRE(mkdir(obstacle.c_str(), 0700) == 0);
+  d.run(first, owner, 200);
+  REQUIRE_THAT(d.said, Catch::Contains("are not saved"));
+  d.run(second, standby, 500);
+  d.run(second, owner, 1000);
+  pause(second);
+  second.set_applied("policy");
+  bool const tries_first = GENERATE(true, false);  // else it reads before
+  d.run(second, owner, tries_first ? 6000 : 1000);
+  REQUIRE(answer_to(second) == "{}");
+  auto const newest = d.text();
+  REQUIRE(rmdir(obstacle.c_str()) == 0);
+  CHECK(d.run(first, owner));
+  CHECK(is_paused(first));
+  CHECK(first.applied() == "policy");
+  CHECK(d.text() != newest);
+  d.run(second, standby);
+  CHECK(is_paused(second));
+  first.book().resume(job, false);
+  pause(first);
+  d.run(first, owner);
+  CHECK(answer_to(first) == "{}");
 }
 
 TEST_CASE(
