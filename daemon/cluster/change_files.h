@@ -2,7 +2,8 @@
 // The file of what people change at a controller: overrides of jobs, and a policy that was applied
 // over the socket. Its directory is the controller's own, or one that a standby has, too.
 // The file bears a term, the number of the reign in which it was written: who begins to rule takes
-// a higher one than he has ever seen. A write may hang in a file server until its writer rules no
+// a higher one than he has ever seen, and none below the seconds since 1970, so that terms go on
+// where the file was lost. A write may hang in a file server until its writer rules no
 // more, and another one may have taken the same number meanwhile. So a writer replaces only his
 // own, or what he had read when his reign began, where he can still see that. What comes all the
 // same bears a lower term than the file had, or an equal one and another name. So who has seen

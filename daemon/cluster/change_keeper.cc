@@ -25,7 +25,7 @@ change_keeper::change_keeper(change_files files, runtime::logger& log)
   } else {
     phase_ = phase::takes_over;
     work_ = work::reads_to_rule;
-    take_in(files_.read(true));
+    take_in(files_.read(true), 0);
   }
 }
 
@@ -33,7 +33,7 @@ change_keeper::change_keeper(change_files files, runtime::logger& log)
 void change_keeper::read_first() {
   begin_read(0);
   pollfd bell = {fd(), POLLIN, 0};
-  if (is_busy() && poll(&bell, 1, longest_start_ms) == 1) end_work(0);
+  if (is_busy() && poll(&bell, 1, longest_start_ms) == 1) end_work({});
 }
 
 void change_keeper::set_applied(std::string text) {
@@ -104,9 +104,10 @@ bool change_keeper::end_write(std::int64_t now_ns) {
   return !keeps_changes() && give_up();
 }
 
-bool change_keeper::end_work(std::int64_t now_ns) {
+bool change_keeper::end_work(standing const& at) {
   thread_.end();
-  return work_ == work::writes ? end_write(now_ns) : take_in(std::exchange(found_, {}));
+  if (work_ == work::writes) return end_write(at.now_ns);
+  return take_in(std::exchange(found_, {}), at.unix_s);
 }
 
 /// Of two writers with the same number the second one is late: the first one may have acknowledged
@@ -117,7 +118,7 @@ bool change_keeper::came_late(kept_changes const& found) const {
 }
 
 /// True: there is something that we did not know.
-bool change_keeper::take_in(found_changes found) {
+bool change_keeper::take_in(found_changes found, std::int64_t unix_s) {
   if (found.trouble != trouble_ && !found.trouble.empty())
     log_.error("changes by hand cannot be read", {{"why", found.trouble}});
   trouble_ = std::move(found.trouble);
@@ -139,13 +140,14 @@ bool change_keeper::take_in(found_changes found) {
   if (is_late)
     log_.warning("changes by hand were replaced by older ones, or are gone: all is written again",
                  {{"dir", files_.dir()}, {"term", kept.term}, {"writer", kept.writer}});
-  begin_reign(kept);
+  begin_reign(kept, unix_s);
   return !stays;
 }
 
-/// Also when another's write came into ours: it may bear the same term.
-void change_keeper::begin_reign(kept_changes const& found) {
-  term_ = std::max({term_, highest_term(), found.term}) + 1;
+/// Also when another's write came into ours: it may bear the same term. A file that was lost, or
+/// restored, tells less than a standby knows: by the clock we come after that, too.
+void change_keeper::begin_reign(kept_changes const& found, std::int64_t unix_s) {
+  term_ = std::max({term_ + 1, highest_term() + 1, found.term + 1, unix_s});
   over_ = found.text;
   ruled_ns_ = began_ns_;
   if (std::exchange(phase_, phase::rules) != phase::rules && files_.is_shared())
@@ -186,7 +188,7 @@ bool change_keeper::follow(standing at) {
 
 bool change_keeper::turn(standing at) {
   bool is_news = follow(at);
-  if (thread_.is_over()) is_news |= end_work(at.now_ns);
+  if (thread_.is_over()) is_news |= end_work(at);
   if (thread_.is_busy()) {
     if (at.now_ns - began_ns_ > slow_ns) trouble_ = silent;
     return is_news;

@@ -58,11 +58,13 @@ class change_keeper {
   int fd() const { return thread_.fd(); }
   bool is_busy() const { return thread_.is_busy(); }
   /// Whether we rule now (lease::parent), and how long a change waits when we do not. A new policy
-  /// costs that for a moment: nodes do not lend yet of what they have not heard of.
+  /// costs that for a moment: nodes do not lend yet of what they have not heard of. `unix_s`: of
+  /// CLOCK_REALTIME, the least term of a reign that begins.
   struct standing {
     std::int64_t now_ns;
     bool is_ruling;
     std::int64_t patience_ns;
+    std::int64_t unix_s;
   };
   /// Begins what is due. True: the book or the applied policy is another one now.
   bool turn(standing at);
@@ -88,12 +90,12 @@ class change_keeper {
   void begin_read(std::int64_t now_ns);
   void read_first();
   void begin_write(std::int64_t now_ns);
-  bool end_work(std::int64_t now_ns);
+  bool end_work(standing const& at);
   bool end_write(std::int64_t now_ns);
   void settle(std::function<standing()> const& at);
-  bool take_in(found_changes found);
+  bool take_in(found_changes found, std::int64_t unix_s);
   bool came_late(kept_changes const& found) const;
-  void begin_reign(kept_changes const& found);
+  void begin_reign(kept_changes const& found, std::int64_t unix_s);
   void drop_passed();
   void go_back();
   bool give_up();

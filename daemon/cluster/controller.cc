@@ -145,9 +145,9 @@ bool controller::take_policy(std::string const& text, std::string const& from) {
 }
 
 change_keeper::standing controller::standing(std::int64_t now) const {
-  if (config_.shared_dir.empty()) return {now, true, 0};
+  if (config_.shared_dir.empty()) return {now, true, 0, unix_s()};
   return {now, arbiter_->ledger().is_ruling(now),
-          std::max(least_patience_ns, patience_cycles * arbiter_->set().time.cycle_ns)};
+          std::max(least_patience_ns, patience_cycles * arbiter_->set().time.cycle_ns), unix_s()};
 }
 
 /// What another controller has changed is followed. What was applied before our start, over another

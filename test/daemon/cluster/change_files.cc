@@ -25,6 +25,7 @@ constexpr bool owner = true, standby = false;
 
 struct desk {
   std::int64_t now_ns = 1000 * ms;
+  std::int64_t unix_s = 0;
   test::scratch place;
   std::string said;
   runtime::logger log{runtime::level::info, [this](std::string_view line) { said += line; },
@@ -40,11 +41,12 @@ struct desk {
     for (auto at = said.find(words); at != said.npos; at = said.find(words, at + 1)) ++times;
     return times;
   }
+  change_keeper::standing at(bool has_pool) const { return {now_ns, has_pool, 2000 * ms, unix_s}; }
   /// Turns for a time, each after the work in hand. True: somebody else changed something.
   bool run(change_keeper& k, bool has_pool, std::int64_t for_ms = 3000) {
     bool is_news = false;
     for (std::int64_t const end_ns = now_ns + for_ms * ms; now_ns < end_ns; now_ns += 50 * ms) {
-      is_news |= k.turn({now_ns, has_pool, 2000 * ms});
+      is_news |= k.turn(at(has_pool));
       pollfd bell = {k.fd(), POLLIN, 0};
       if (k.is_busy()) REQUIRE(poll(&bell, 1, 60'000) == 1);
     }
@@ -302,6 +304,31 @@ TEST_CASE("shared changes: what is gone or damaged is written again by who had r
   CHECK(third.applied() == "policy");
 }
 
+TEST_CASE("shared changes: a standby that knows more reigns follows who begins without a file",
+          "[cluster]") {
+  desk d;
+  d.unix_s = 1'800'000'000;
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(first, owner);
+  auto const oldest = d.text();
+  d.run(second, owner);
+  d.run(first, owner);
+  d.run(second, standby);
+  SECTION("it is gone") { REQUIRE(unlink(d.path().c_str()) == 0); }
+  SECTION("it is damaged") { REQUIRE(replace_file(d.path(), "not a book")); }
+  SECTION("an older one was restored") { REQUIRE(replace_file(d.path(), oldest)); }
+  change_keeper again = d.keeper("c1");
+  d.unix_s += 60;
+  d.run(again, owner);
+  pause(again);
+  d.run(again, owner);
+  CHECK(answer_to(again) == "{}");
+  CHECK(d.run(second, standby));
+  CHECK(is_paused(second));
+  d.run(second, owner);
+  CHECK(is_paused(second));
+}
+
 TEST_CASE("shared changes: an applied policy whose file was edited goes when its controller rules",
           "[cluster]") {
   desk d;
@@ -327,7 +354,8 @@ TEST_CASE("shared changes: an applied policy whose file was edited goes when its
     CHECK(second.applied() == "policy");
   }
   SECTION("when it has taken over and not yet read") {
-    second.turn({d.now_ns += 50 * ms, owner, 2000 * ms});
+    d.now_ns += 50 * ms;
+    second.turn(d.at(owner));
     REQUIRE_FALSE(second.keeps_changes());
     second.forget_applied();
     d.run(second, owner);
@@ -442,7 +470,7 @@ TEST_CASE("shared changes: a write that ends while the pool is away", "[cluster]
   change_keeper k = d.keeper("c1");
   d.run(k, owner);
   pause(k);
-  k.turn({d.now_ns, owner, 2000 * ms});
+  k.turn(d.at(owner));
   REQUIRE(k.is_busy());
   SECTION("is acknowledged when the pool is back") {
     pollfd bell = {k.fd(), POLLIN, 0};
@@ -454,11 +482,11 @@ TEST_CASE("shared changes: a write that ends while the pool is away", "[cluster]
     CHECK(is_paused(k));
   }
   SECTION("is not at an end") {
-    k.finish([&] { return change_keeper::standing{d.now_ns, standby, 2000 * ms}; });
+    k.finish([&] { return d.at(standby); });
     CHECK_THAT(answer_to(k), Catch::Contains("do not count on"));
   }
   SECTION("and at an end without a cable all is well") {
-    k.finish([&] { return change_keeper::standing{d.now_ns, owner, 2000 * ms}; });
+    k.finish([&] { return d.at(owner); });
     CHECK(answer_to(k) == "{}");
   }
 }
