@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -21,8 +22,10 @@ namespace sluice::cluster {
 namespace {
 
 constexpr char overrides_file[] = "/overrides.json";
-constexpr char applied_file[] = "/applied-policy";     // of an earlier version, which knew no terms
-constexpr std::int64_t last_term = 1'000'000'000'000;  // a number that is damaged has more
+constexpr char applied_file[] = "/applied-policy";  // of an earlier version, which knew no terms
+// A damaged number may be above that. So many reigns nobody begins, so the next one can be read,
+// too.
+constexpr std::int64_t last_term = std::numeric_limits<std::int64_t>::max() / 2;
 
 /// Throws sluice_error where it is not what file_of() writes, or an earlier version.
 kept_changes kept_in(std::string const& text) try {

@@ -329,6 +329,20 @@ TEST_CASE("shared changes: a standby that knows more reigns follows who begins w
   CHECK(is_paused(second));
 }
 
+TEST_CASE("shared changes: who comes after a reign with a large number can be read", "[cluster]") {
+  desk d;
+  cluster::change_files const files(d.place.dir, "c1");
+  REQUIRE(files.write(files.file_of({}, "policy", 1'000'000'000'000), "") == written::yes);
+  change_keeper first = d.keeper("c1"), second = d.keeper("c2");
+  d.run(first, owner);
+  pause(first);
+  d.run(first, owner);
+  CHECK(d.run(second, standby));
+  CHECK(is_paused(second));
+  CHECK(second.applied() == "policy");
+  CHECK_THAT(d.said, !Catch::Contains("cannot be read"));
+}
+
 TEST_CASE("shared changes: an applied policy whose file was edited goes when its controller rules",
           "[cluster]") {
   desk d;
