@@ -16,6 +16,11 @@ constexpr char overtaken[] =
     "most nodes do not obey this controller any more: do not count on this change";
 constexpr char silent[] = "its server does not answer";
 
+/// policy_keeper::as_applied() begins with the file's hash.
+bool is_over_same_file(std::string const& applied, std::string const& other) {
+  return applied.substr(0, applied.find('\n')) == other.substr(0, other.find('\n'));
+}
+
 }  // namespace
 
 change_keeper::change_keeper(change_files files, runtime::logger& log)
@@ -37,19 +42,29 @@ void change_keeper::read_first() {
 }
 
 void change_keeper::set_applied(std::string text) {
+  std::erase(passed_, text);
   applied_ = std::move(text);
-  passed_.reset();
   kept_.changed();
 }
 
 void change_keeper::forget_applied() {
-  passed_ = applied_;
+  if (!applied_) return;
+  auto const pass = [&](std::optional<std::string> const& each) {
+    if (each && !is_passed(each) && is_over_same_file(*each, *applied_)) passed_.push_back(*each);
+  };
+  pass(applied_);
+  if (seen_) pass(seen_->applied);
+  if (is_busy() && work_ == work::writes) pass(writing_->applied);
   drop_passed();
+}
+
+bool change_keeper::is_passed(std::optional<std::string> const& applied) const {
+  return applied && std::find(passed_.begin(), passed_.end(), *applied) != passed_.end();
 }
 
 /// A standby that follows a file which was edited leaves the one who has the pool alone.
 void change_keeper::drop_passed() {
-  if (!applied_ || applied_ != passed_ || !keeps_changes()) return;
+  if (!is_passed(applied_) || !keeps_changes()) return;
   log_.info("the applied policy is over: its file was edited", {{"dir", files_.dir()}});
   applied_.reset();
   kept_.changed_unasked();
@@ -96,7 +111,7 @@ bool change_keeper::end_write(std::int64_t now_ns) {
     read_ns_ = 0;  // at once
   }
   if (phase_ == phase::rules) {
-    if (is_written && !seen_->applied) passed_.reset();
+    if (is_written && !is_passed(seen_->applied)) passed_.clear();
     kept_.tried(now_ns, is_written);
     return false;
   }
@@ -161,7 +176,7 @@ void change_keeper::go_back() {
   if (kept_.due_ns()) kept_.give_up(overtaken);
   book_ = change_files::book_of(*seen_);
   applied_ = seen_->applied;
-  if (applied_ != passed_) passed_.reset();
+  if (!is_passed(applied_)) passed_.clear();
 }
 
 /// What was changed and not written is taken back. True: the book is another one now.

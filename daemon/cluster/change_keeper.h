@@ -38,10 +38,11 @@ class change_keeper {
   /// As its file has it; none: nobody applied one.
   std::optional<std::string> const& applied() const { return applied_; }
   void set_applied(std::string text);
-  /// The file that it was applied over was edited. It goes when we rule, if it is still the same.
+  /// The file that it was applied over was edited. It goes when we rule, if it is still the same,
+  /// and so does an earlier one over that file that would come back.
   void forget_applied();
   /// That file is as it was.
-  void keep_applied() { passed_.reset(); }
+  void keep_applied() { passed_.clear(); }
   /// applied() and book() say what is on disk; before, nobody answered.
   bool has_read() const { return seen_.has_value(); }
   /// What was changed, and who waits until it is written.
@@ -96,6 +97,7 @@ class change_keeper {
   bool take_in(found_changes found, std::int64_t unix_s);
   bool came_late(kept_changes const& found) const;
   void begin_reign(kept_changes const& found, std::int64_t unix_s);
+  bool is_passed(std::optional<std::string> const& applied) const;
   void drop_passed();
   void go_back();
   bool give_up();
@@ -104,8 +106,8 @@ class change_keeper {
   runtime::logger& log_;
   verbs::override_book book_;
   std::optional<std::string> applied_;
-  std::optional<std::string> passed_;  // see forget_applied(); none: it is followed, or gone
-  std::optional<kept_changes> seen_;   // the newest of the file; none: never read
+  std::vector<std::string> passed_;   // see forget_applied(); none: all is followed, or gone
+  std::optional<kept_changes> seen_;  // the newest of the file; none: never read
   verbs::kept_answers kept_;
   absences absent_;
 

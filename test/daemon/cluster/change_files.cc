@@ -382,6 +382,32 @@ TEST_CASE("shared changes: an applied policy whose file was edited goes when its
     d.run(first, owner);
     CHECK_FALSE(d.keeper("c3").applied());
   }
+  SECTION("nor does the one come back that was written, when a newer one waited") {
+    first.set_applied("file\nolder");
+    d.run(first, owner);
+    first.set_applied("file\nnewer");
+    SECTION("for the next write") {}
+    SECTION("for the write in hand") {
+      first.turn(d.at(owner));
+      REQUIRE(first.is_busy());
+      first.set_applied("file\nnewest");
+    }
+    first.forget_applied();
+    SECTION("and its file was edited once more") { first.forget_applied(); }
+    SECTION("and one was applied over the edited file") { first.set_applied("edited\npolicy"); }
+    d.run(first, standby);
+    CHECK(first.applied() != "policy");
+    d.run(first, owner);
+    CHECK_FALSE(first.applied());
+    CHECK_FALSE(d.keeper("c3").applied());
+  }
+  SECTION("but one over another file comes back") {
+    first.set_applied("newer");
+    first.forget_applied();
+    d.run(first, standby);
+    d.run(first, owner);
+    CHECK(first.applied() == "policy");
+  }
   SECTION("not one that was applied later") {
     second.forget_applied();
     first.set_applied("newer");
@@ -389,6 +415,20 @@ TEST_CASE("shared changes: an applied policy whose file was edited goes when its
     d.run(second, standby);
     d.run(second, owner);
     CHECK(second.applied() == "newer");
+  }
+  SECTION("not one that was applied later, though it was written before") {
+    first.set_applied("file\nolder");
+    d.run(first, owner);
+    d.run(second, owner);
+    second.set_applied("file\nnewer");
+    d.run(second, owner);
+    d.run(first, standby);
+    first.forget_applied();
+    second.set_applied("file\nolder");
+    d.run(second, owner);
+    d.run(first, standby);
+    d.run(first, owner);
+    CHECK(first.applied() == "file\nolder");
   }
   SECTION("not one whose file is as it was again") {
     second.forget_applied();
