@@ -36,6 +36,7 @@ struct records {
   std::uint32_t channel;  // + 1
   core::ticket const& mine;
   std::int64_t at_ns;
+  std::uint64_t mark;                // for shards that the looker takes
   shard_set living = {}, left = {};  // shards whose waiter is there, or gone
   bool keeps = false;                // one is before `mine`, and not to be given back yet
 
@@ -92,19 +93,21 @@ std::uint64_t end_of_look(records const& r) {
 std::uint64_t take_left(records& r, unsigned index, std::uint64_t end) {
   std::atomic<std::uint64_t>& owner = r.s.shard_owner[index];
   std::uint64_t seen = owner.load(relaxed);
-  if (!is_free_or_left(r.s, seen) || !owner.compare_exchange_strong(seen, shard_mark())) return 0;
+  if (!is_free_or_left(r.s, seen) || !owner.compare_exchange_strong(seen, r.mark)) return 0;
   if (seen == 0) r.s.head.threads.fetch_add(1);
   abi::waiter& record = r.of(index);
   std::uint64_t units = 0;
   std::uint64_t const ticket = record.ticket.load(relaxed);
+  std::uint32_t shown = record.channel.load(relaxed);
   if (r.has(index) && core::distance(ticket, end) < 0) {
-    record.channel.store(0);
-    units = waiters::write_off(r.b, record, r.at_ns);
+    if (owner.load() == r.mark && record.channel.compare_exchange_strong(shown, 0))
+      units = waiters::write_off(r.b, record, r.at_ns);
   } else if (r.has(index) && core::distance(ticket, r.mine.start) < 0) {
     r.keeps = true;
   }
-  owner.store(0);
-  r.s.head.threads.fetch_sub(1);
+  // Our process may have ended meanwhile, by another thread, and given the shard away.
+  std::uint64_t ours = r.mark;
+  if (owner.compare_exchange_strong(ours, 0)) r.s.head.threads.fetch_sub(1);
   return units;
 }
 
@@ -113,9 +116,10 @@ std::uint64_t take_left(records& r, unsigned index, std::uint64_t end) {
 gone_look look_for_the_gone(abi::segment& s, unsigned channel, core::ticket const& mine,
                             std::int64_t at_ns) {
   core::bucket& b = s.bucket[channel];
-  bool const can_tell = joined() && stage.fork_page->slot.load(relaxed) != 0;
+  std::uint64_t const mark = shard_mark();
+  bool const can_tell = joined() && mark >> 32 != 0;
   if (!can_tell || !core::may_look(b, at_ns)) return {};
-  records r{s, b, channel + 1, mine, at_ns};
+  records r{s, b, channel + 1, mine, at_ns, mark};
   look_at_all(r);
   std::uint64_t const end = end_of_look(r);
   std::uint64_t units = 0;

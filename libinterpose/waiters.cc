@@ -36,6 +36,10 @@ void show(wait const& w, core::ticket const& t) {
   if (!joined()) return;
   abi::waiter& to = self.counters->waiting;
   bool const is_made = (w.of.manner & visit::made) != 0;
+  // A handler that comes in between sees no record, or a whole one with its frame.
+  to.channel.store(0, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  last_frame = w.frame;
   to.tid.store(self.tid, relaxed);
   to.since_ns.store(static_cast<std::uint64_t>(w.since_ns), relaxed);
   to.ticket.store(t.start, relaxed);
@@ -44,7 +48,6 @@ void show(wait const& w, core::ticket const& t) {
                 relaxed);
   to.slot.store(stage.fork_page->slot.load(relaxed), relaxed);
   to.channel.store(w.channel + 1, std::memory_order_release);
-  last_frame = w.frame;
 }
 
 void hide() {

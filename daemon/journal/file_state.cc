@@ -28,7 +28,7 @@ way choose(file_seen const& f) {
 }
 
 void directory_habit::created() {
-  ++unsynced_;
+  if (unsynced_ < most_counted) ++unsynced_;
   count(created_);
 }
 

@@ -24,11 +24,11 @@ accounts::signs accounts::measure(job& j, std::int64_t now_ns) {
 
 accounts::signs accounts::measure(std::int64_t now_ns) {
   signs out;
-  time_.each(jobs_.all(), [&](job& j) {
-    signs const of_job = measure(j, now_ns);
+  for (auto const& j : jobs_.all()) {
+    signs const of_job = measure(*j, now_ns);
     out.has_begun_to_wait = out.has_begun_to_wait || of_job.has_begun_to_wait;
     out.is_waiting = out.is_waiting || of_job.is_waiting;
-  });
+  }
   return out;
 }
 
@@ -43,7 +43,7 @@ void accounts::end_cycle(job& j, std::int64_t now_ns) {
 
 void accounts::end_cycle(std::int64_t now_ns) {
   ++cycles_;
-  time_.each(jobs_.all(), [&](job& j) { end_cycle(j, now_ns); });
+  for (auto const& j : jobs_.all()) end_cycle(*j, now_ns);
 }
 
 void accounts::count(job& j) {
@@ -67,7 +67,7 @@ void accounts::count() {
 void accounts::count_last(std::span<job* const> gone, runtime::dashboard* board,
                           steering const& steered, moment at) {
   for (job* j : gone)
-    time_.spend(j->owner, [&] {
+    time_.spend_anyhow(j->owner, [&] {
       measure(*j, at.mono_ns);
       end_cycle(*j, at.mono_ns);
       count(*j);

@@ -63,7 +63,7 @@ void accounts::tell_ops(runtime::dashboard& board, moment at, std::span<job* con
   if (gone.empty() && !past.is_due(at.boot_ns)) return;
   auto const read = [](job& j) { j.read_ops = segment::sum_by_op(j.memory()); };
   if (gone.empty()) time_.each(jobs_.all(), read);
-  for (job* j : gone) time_.spend(j->owner, [&] { read(*j); });
+  for (job* j : gone) time_.spend_anyhow(j->owner, [&] { read(*j); });
   past.begin(at.boot_ns, static_cast<double>(unix_ns()) / 1e9);
   for (auto const& j : jobs_.all()) put_ops(past, *j, class_of(*j));
   past.end();

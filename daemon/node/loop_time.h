@@ -2,8 +2,9 @@
 // Problem: reading a job takes as long as its user likes. He says how many shards it has, and may
 // take their pages away again and again.
 // Idea: owners of jobs have equal parts of a third of the loop's time. Who has used up his part is
-// not read for a while: his figures are older, and nobody else's.
+// not read for a while: what he did is told later, and nobody else's figures are older.
 // What stays true: what was used beyond a part is a debt, and the next look waits until it is paid.
+// What is asked for to give a job its rate does not depend on it.
 #pragma once
 
 #include <sys/types.h>
@@ -24,6 +25,7 @@ class loop_time {
   static constexpr std::int64_t of_all_per_s_ns = 300'000'000;
   static constexpr std::size_t few_owners = 10;  // fewer have no larger parts
   static constexpr std::int64_t most_saved_ns = 10'000'000;
+  static constexpr std::int64_t most_debt_ns = 2'000'000'000;  // the machine may have stood still
 
   using clock = std::function<std::int64_t()>;  // monotonic, ns
   explicit loop_time(clock now_ns = steady_ns) : now_ns_(std::move(now_ns)) {}
@@ -37,11 +39,17 @@ class loop_time {
   /// Does `work` for a job of that owner, if he has time left.
   template <class Work>
   bool spend(uid_t owner, Work&& work) {
+    if (left_of(owner, now_ns_()) <= 0) return false;
+    spend_anyhow(owner, work);
+    return true;
+  }
+
+  /// Whether he has time left or not: it is the last look.
+  template <class Work>
+  void spend_anyhow(uid_t owner, Work&& work) {
     std::int64_t const began_ns = now_ns_();
-    if (left_of(owner, began_ns) <= 0) return false;
     work();
     charge(owner, now_ns_() - began_ns);
-    return true;
   }
 
   /// The same for each job, beginning with another one each time.
@@ -54,7 +62,10 @@ class loop_time {
     }
   }
 
-  void charge(uid_t owner, std::int64_t took_ns) { parts_[owner].left_ns -= took_ns; }
+  void charge(uid_t owner, std::int64_t took_ns) {
+    std::int64_t& left_ns = parts_[owner].left_ns;
+    left_ns = std::max(left_ns - took_ns, -most_debt_ns);
+  }
 
  private:
   struct part {

@@ -40,6 +40,18 @@ TEST_CASE("who takes long is looked at less, and nobody else", "[node][loop_time
   CHECK(f.look(his, ms));
 }
 
+TEST_CASE("a machine that stood still is nobody's debt for long", "[node][loop_time]") {
+  fixture f;
+  CHECK(f.look(his, 0));
+  f.time.charge(his, 3'600'000 * ms);
+  f.now_ns += 60'000 * ms;
+  CHECK_FALSE(f.look(his, ms));
+  f.now_ns += 10'000 * ms;
+  CHECK(f.look(his, ms));
+  f.time.spend_anyhow(his, [&] { f.now_ns += 100 * ms; });
+  CHECK_FALSE(f.look(his, ms));
+}
+
 TEST_CASE("what all owners take is a third of the time at most", "[node][loop_time]") {
   fixture f;
   std::set<uid_t> all;
