@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 #include <time.h>
 
+#include "name_buffer.h"
 #include "roles.h"
 #include "sys.h"
 #include "waiters.h"
@@ -125,13 +126,10 @@ std::uint32_t next_generation() {
 // /proc/PID, or a name below it.
 struct process_name {
   char text[24] = "/proc/";
-  process_name(std::uint32_t pid, char const* below) {
-    char digits[10];
-    unsigned count = 0, length = 6;
-    for (; pid != 0 && count < sizeof digits; pid /= 10)
-      digits[count++] = static_cast<char>('0' + pid % 10);
-    while (count != 0) text[length++] = digits[--count];
-    for (; *below != 0; ++below) text[length++] = *below;
+  process_name(std::uint32_t pid, std::string_view below) {
+    unsigned length = 6;
+    append_number(text, length, pid);
+    __builtin_memcpy(text + length, below.data(), below.size());
   }
 };
 

@@ -7,8 +7,6 @@
 
 namespace sluice {
 
-namespace {
-
 void append_number(char* to, unsigned& at, unsigned value) {
   char digits[10];
   unsigned count = 0;
@@ -17,6 +15,8 @@ void append_number(char* to, unsigned& at, unsigned value) {
   while (count > 0) to[at++] = digits[--count];
   to[at] = 0;
 }
+
+namespace {
 
 long read_link_below(std::string_view folder, std::string_view what, char* to, unsigned room) {
   char link[48] = {};

@@ -38,6 +38,9 @@ class mapped_room {
   char* text_ = nullptr;
 };
 
+/// Writes decimal digits, ten at most, and a zero after them.
+void append_number(char* to, unsigned& at, unsigned value);
+
 /// A link of our own directory in /proc ("cwd", "exe"), as link_of_fd() says it. Where the first
 /// thread of the process has ended, /proc/self has none; a kernel before 3.17 has no thread-self.
 long read_own_link(std::string_view what, char* to, unsigned room);

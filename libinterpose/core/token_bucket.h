@@ -261,7 +261,7 @@ inline std::uint64_t paid_units(bucket const& b, std::int64_t now_ns) {
   return c.at(sane_time(now_ns)) + b.returned.load(std::memory_order_relaxed);
 }
 
-// A ticket whose holder left without his call, for refund(): what those behind it still wait for
+// A ticket whose holder left without his call, for refund(): what those after it still wait for
 // because of it. What the curve has paid of it is lost, and nobody's. 0 too for what nobody booked.
 inline std::uint64_t write_off(bucket& b, std::uint64_t start, std::uint64_t cost,
                                std::int64_t now_ns) {

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Who leaves a wait without making the call gives back what it had booked. An open costs two seconds
-# here. If those behind waited for the 60 that were not made as well, they would wait two minutes.
+# here. If those after them waited for the 60 that were not made as well, that would take two
+# minutes.
 # timeout: 400
 . test/libinterpose/common.bash
 

@@ -242,7 +242,7 @@ TEST_CASE("a ticket without a holder is written off as far as it was not paid", 
   // What was paid of it, and what was not, served nobody.
   CHECK(served_units(f.b, f.now + wait_ns + 1000 * ms) == served - (op_units - half) - op_units);
 
-  SECTION("those behind move forward by what it keeps from them") {
+  SECTION("those after it move forward by what it keeps from them") {
     std::int64_t const before_ns = due_ns(f.b, next, f.now);
     refund(f.b, left(0), f.now);
     CHECK(due_ns(f.b, next, f.now) == before_ns - 100 * ms);
