@@ -10,11 +10,11 @@ std::string const& accounts::class_of(job const& j) const {
   return class_in_force(j, overrides_.find(j.key));
 }
 
-accounts::signs accounts::measure(job& j, std::int64_t now_ns) {
+accounts::signs accounts::measure(job& j, look_depth depth, std::int64_t now_ns) {
   signs out;
   if (j.is_broken()) return out;
   for (auto& s : j.streams) {
-    sample const seen = j.look_at(s.channel, now_ns);
+    sample const seen = j.look_at(s.channel, depth, now_ns);
     bool const has_begun = s.measured.tick(seen, j.paid_to(s), now_ns);
     out.has_begun_to_wait = out.has_begun_to_wait || has_begun;
     out.is_waiting = out.is_waiting || seen.blocked || s.last.blocked_ppm != 0;
@@ -22,10 +22,19 @@ accounts::signs accounts::measure(job& j, std::int64_t now_ns) {
   return out;
 }
 
+/// Without time left by what its curves say, and a watched job, which has none, later.
+accounts::signs accounts::measure_in_time(job& j, std::int64_t now_ns) {
+  signs out;
+  auto const measured = [&] { out = measure(j, look_depth::threads, now_ns); };
+  if (!loop_.steps.spend(j.owner, measured) && !j.record.monitor)
+    out = measure(j, look_depth::curve, now_ns);
+  return out;
+}
+
 accounts::signs accounts::measure(std::int64_t now_ns) {
   signs out;
   for (auto const& j : jobs_.all()) {
-    signs const of_job = measure(*j, now_ns);
+    signs const of_job = measure_in_time(*j, now_ns);
     out.has_begun_to_wait = out.has_begun_to_wait || of_job.has_begun_to_wait;
     out.is_waiting = out.is_waiting || of_job.is_waiting;
   }
@@ -61,14 +70,14 @@ void accounts::count(job& j) {
 }
 
 void accounts::count() {
-  time_.each(jobs_.all(), [&](job& j) { count(j); });
+  loop_.figures.each(jobs_.all(), [&](job& j) { count(j); });
 }
 
 void accounts::count_last(std::span<job* const> gone, runtime::dashboard* board,
                           steering const& steered, moment at) {
   for (job* j : gone)
-    time_.spend_anyhow(j->owner, [&] {
-      measure(*j, at.mono_ns);
+    loop_.figures.spend_anyhow(j->owner, [&] {
+      measure(*j, look_depth::threads, at.mono_ns);
       end_cycle(*j, at.mono_ns);
       count(*j);
       look_at_times(*j);

@@ -28,8 +28,8 @@ namespace sluice::node {
 class accounts {
  public:
   accounts(job_table const& jobs, site_state const& site, verbs::override_book const& overrides,
-           loop_time& time, bool has_parent)
-      : jobs_(jobs), site_(site), overrides_(overrides), time_(time), has_parent_(has_parent) {}
+           loop_times& loop, bool has_parent)
+      : jobs_(jobs), site_(site), overrides_(overrides), loop_(loop), has_parent_(has_parent) {}
 
   /// One look at every stream.
   struct signs {
@@ -61,7 +61,8 @@ class accounts {
   struct past_sums {
     double served = 0, delayed = 0, beyond = 0;
   };
-  static signs measure(job& j, std::int64_t now_ns);
+  static signs measure(job& j, look_depth depth, std::int64_t now_ns);
+  signs measure_in_time(job& j, std::int64_t now_ns);
   static void end_cycle(job& j, std::int64_t now_ns);
   void look_at_times(job& j);
   void count_hints(job& j);
@@ -80,7 +81,7 @@ class accounts {
   job_table const& jobs_;
   site_state const& site_;
   verbs::override_book const& overrides_;
-  loop_time& time_;
+  loop_times& loop_;
   bool has_parent_;
   std::uint64_t cycles_ = 0;
   std::map<std::string, amounts> by_class_;  // waits by QoS class, since the start

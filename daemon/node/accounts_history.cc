@@ -28,13 +28,12 @@ void fill(runtime::history_point& did, stream& s) {
 /// more than a machine can do: that says nothing.
 void put_ops(runtime::op_history& past, job& j, std::string const& qos_class) {
   constexpr double most_took_ns = 1e15;  // of all threads, between two looks
-  constexpr double first_span_s = 3600;  // it may have run before this daemon did
   constexpr double late_s = 1;           // what was counted late
   // Of one that was not read nothing is told this time.
   auto now = j.read_ops.empty() ? j.told_ops : std::exchange(j.read_ops, {});
   if (now.empty()) return;
-  double const span_s = j.told_ops.empty() ? first_span_s : past.passed_s() + late_s;
-  j.told_ops.resize(now.size());
+  if (j.told_ops.empty()) j.told_ops = now;
+  double const span_s = past.passed_s() + late_s;
   for (unsigned i = 0; i < core::op_count; ++i) {
     if (now[i].calls == 0) continue;  // most jobs make few kinds of calls
     core::op_row const& op = core::op_table[i];
@@ -62,8 +61,8 @@ void accounts::tell_ops(runtime::dashboard& board, moment at, std::span<job* con
   runtime::op_history& past = board.ops;
   if (gone.empty() && !past.is_due(at.boot_ns)) return;
   auto const read = [](job& j) { j.read_ops = segment::sum_by_op(j.memory()); };
-  if (gone.empty()) time_.each(jobs_.all(), read);
-  for (job* j : gone) time_.spend_anyhow(j->owner, [&] { read(*j); });
+  if (gone.empty()) loop_.figures.each(jobs_.all(), read);
+  for (job* j : gone) loop_.figures.spend_anyhow(j->owner, [&] { read(*j); });
   past.begin(at.boot_ns, static_cast<double>(unix_ns()) / 1e9);
   for (auto const& j : jobs_.all()) put_ops(past, *j, class_of(*j));
   past.end();

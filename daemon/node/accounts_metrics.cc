@@ -133,7 +133,7 @@ void accounts::publish(runtime::metric_table& m, std::vector<supply_standing> co
   publish_hints(m);
   if (times_.is_due(now_ns)) {
     times_.begin(now_ns);
-    time_.each(jobs_.all(), [&](job& j) { look_at_times(j); });
+    loop_.figures.each(jobs_.all(), [&](job& j) { look_at_times(j); });
   }
   times_.publish(m);
   m.set(metric::cycles_total, static_cast<double>(cycles_));

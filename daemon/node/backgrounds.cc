@@ -48,6 +48,13 @@ void backgrounds::keep_sums(entry const& e) {
       sums[i] += static_cast<double>(k.spent_ns()[i]) / 1e9;
 }
 
+void backgrounds::look(job& j, entry& e, std::int64_t now_ns) {
+  for (auto& k : e.keepers) {
+    k.look(j.memory(), share_of_job(j, site_, k.terms().supply), now_ns);
+    if (k.is_busy(now_ns)) due_ns_ = std::min(due_ns_, k.due_ns());
+  }
+}
+
 void backgrounds::look(std::int64_t now_ns) {
   if (!is_any_) return;
   // The limits of what is not kept any more end by themselves.
@@ -58,10 +65,8 @@ void backgrounds::look(std::int64_t now_ns) {
   for (auto const& j : jobs_.all()) {
     auto const at = of_job_.find(j->key);
     if (at == of_job_.end() || j->is_broken()) continue;
-    for (auto& k : at->second.keepers) {
-      k.look(j->memory(), share_of_job(*j, site_, k.terms().supply), now_ns);
-      if (k.is_busy(now_ns)) due_ns_ = std::min(due_ns_, k.due_ns());
-    }
+    // Limits that nobody renews end within a second: of a job whose owner wants it so.
+    time_.spend(j->owner, [&] { look(*j, at->second, now_ns); });
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "background/keeper.h"
 #include "node/job_table.h"
+#include "node/loop_time.h"
 #include "node/pace.h"
 #include "node/site_state.h"
 #include "runtime/metric_table.h"
@@ -23,8 +24,9 @@ namespace sluice::node {
 
 class backgrounds {
  public:
-  backgrounds(job_table const& jobs, site_state const& site, verbs::override_book const& overrides)
-      : jobs_(jobs), site_(site), overrides_(overrides) {}
+  backgrounds(job_table const& jobs, site_state const& site, verbs::override_book const& overrides,
+              loop_time& time)
+      : jobs_(jobs), site_(site), overrides_(overrides), time_(time) {}
 
   /// After a change of policy.
   void use();
@@ -45,11 +47,13 @@ class backgrounds {
     std::vector<background::keeper> keepers;
   };
   entry bind(job const& j) const;
+  void look(job& j, entry& e, std::int64_t now_ns);
   void keep_sums(entry const& e);
 
   job_table const& jobs_;
   site_state const& site_;
   verbs::override_book const& overrides_;
+  loop_time& time_;
   bool is_any_ = false;
   std::map<core::job_id, entry> of_job_;
   std::map<std::string, seconds> past_;  // of jobs that are gone, by class

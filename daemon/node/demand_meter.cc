@@ -42,7 +42,8 @@ double possible_in(unit_kind unit, double span_s) {
              static_cast<double>(core::row_of(unit).token);
 }
 
-sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns) {
+sample look(foreign<abi::segment> const& s, unsigned channel, look_depth depth,
+            std::int64_t now_ns) {
   core::bucket const& b = as_shared(s.bucket[channel]);
   core::curve c;
   sample out;
@@ -54,7 +55,8 @@ sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_n
   // At rate 0 even those wait who have credit.
   if (beyond <= 0 && !c.stands(core::sane_time(now_ns))) return out;
   // A large request may have overdrawn without anybody waiting after it: ask who waits.
-  segment::waiting const who = segment::who_waits(s, channel);
+  segment::waiting who = {0, 0, false};
+  if (depth == look_depth::threads) who = segment::who_waits(s, channel);
   out.waiters = who.waiters;
   out.blocked = who.waiters != 0 || (!who.sees_everyone && beyond > 0);
   std::uint64_t const waiting = beyond > 0 ? static_cast<std::uint64_t>(beyond) : who.units;

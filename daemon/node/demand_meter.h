@@ -28,7 +28,13 @@ struct sample {
   bool blocked = false;  // a request waits now
 };
 
-sample look(foreign<abi::segment> const& s, unsigned channel, std::int64_t now_ns);
+enum class look_depth : std::uint8_t {
+  curve,    // who waits is estimated: whoever has booked more than the curve has paid
+  threads,  // who waits is asked, in the shard of each thread
+};
+
+sample look(foreign<abi::segment> const& s, unsigned channel, look_depth depth,
+            std::int64_t now_ns);
 
 /// The same of a channel that only counts: nobody waits there, but one caller at least would while
 /// the bucket of core/would_wait.h is full.

@@ -121,7 +121,7 @@ struct job {
   segment::held_areas areas;
   unsigned leased_looks = 0;  // one after the other, that found a lease on one of its files
   std::vector<stream> streams;
-  std::vector<segment::op_sums> told_ops;  // to the history; empty: nothing yet
+  std::vector<segment::op_sums> told_ops;  // to the history; empty: it ran before this daemon did
   std::vector<segment::op_sums> read_ops;  // to be told next; empty: not read since
   told_times times;                        // to the metrics
   told_hints hints = {};                   // the same
@@ -146,9 +146,9 @@ struct job {
   /// leased.
   bool is_broken() const { return map.is_broken() || is_leased(); }
   /// One look at a channel of it.
-  sample look_at(unsigned channel, std::int64_t now_ns) const {
+  sample look_at(unsigned channel, look_depth depth, std::int64_t now_ns) const {
     return record.monitor ? look_watched(memory(), channel, now_ns)
-                          : look(memory(), channel, now_ns);
+                          : look(memory(), channel, depth, now_ns);
   }
   /// What people are told: a watched job may want more, but nothing of it waits.
   figures told_of(stream const& s) const {

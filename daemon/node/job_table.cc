@@ -452,7 +452,8 @@ void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns
     s.channel = *channel;
     s.supply = *supply;
     s.unit = site.supplies()[*supply].of.unit;
-    s.measured.start(j.look_at(s.channel, now_ns), waits_so_far(j.memory(), s.channel), now_ns);
+    s.measured.start(j.look_at(s.channel, look_depth::curve, now_ns),
+                     waits_so_far(j.memory(), s.channel), now_ns);
     s.counted.start(segment::sum_channel(j.memory(), s.channel));
     j.streams.push_back(s);
   }
@@ -472,7 +473,6 @@ void job_table::adopt_one(std::string const& folder, site_state const& site) {
   j->owner = owner_by(owner_of_, uid);
   heed_lease(*j, !j->areas.hold(dir, uid));
   bind_streams(*j, site, steady_ns());
-  j->told_ops = segment::sum_by_op(j->memory());
   auto const after = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](auto const& other) { return other->folder > folder; });
   jobs_.insert(after, std::move(j));

@@ -61,10 +61,10 @@ std::uint64_t counted_bytes(job const& j) {
 
 }  // namespace
 
-job_watch::job_watch(job_table& jobs, loop_time& time, escape_worker::starter start,
+job_watch::job_watch(job_table& jobs, loop_times& times, escape_worker::starter start,
                      runtime::logger& log)
     : jobs_(jobs),
-      time_(time),
+      times_(times),
       heads_([&jobs](auto const& claimed,
                      uid_t owner) { return which_live(jobs.processes(), claimed, owner); },
              segment::own_pid_space()),
@@ -125,7 +125,7 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
     all.insert(j->owner);
   }
   rounds_.set_owners(all);
-  time_.set_owners(all);
+  times_.set_owners(all);
   std::erase_if(turns_, [&](auto const& one) { return !all.contains(one.first); });
   unsigned budget = heads_per_step;
   bool is_any_unused = false;
@@ -203,7 +203,7 @@ void job_watch::find_escaped(job& j, std::vector<suspect> const& suspects) {
   auto const judge_all = [&] { j.escapes = judge(suspects, counted); };
   if (!asks_counted(suspects)) return judge_all();
   // Who has no time left keeps what was found before.
-  if (time_.spend(j.owner, [&] { counted = counted_bytes(j); })) judge_all();
+  if (times_.figures.spend(j.owner, [&] { counted = counted_bytes(j); })) judge_all();
 }
 
 void job_watch::use(watch_report report) {

@@ -20,7 +20,7 @@ namespace sluice::node {
 
 class job_watch {
  public:
-  job_watch(job_table& jobs, loop_time& time, escape_worker::starter start, runtime::logger& log);
+  job_watch(job_table& jobs, loop_times& times, escape_worker::starter start, runtime::logger& log);
 
   /// Goes on counting. Sets processes and life of jobs; true: one is not in use.
   bool count_heads(bool is_fast, std::int64_t now_ns);
@@ -59,7 +59,7 @@ class job_watch {
   void find_escaped(job& j, std::vector<suspect> const& suspects);
 
   job_table& jobs_;
-  loop_time& time_;
+  loop_times& times_;
   census heads_;
   census_rounds rounds_;
   std::map<uid_t, turn> turns_;              // of rounds that are under way, by owner

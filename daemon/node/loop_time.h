@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problem: reading a job takes as long as its user likes. He says how many shards it has, and may
 // take their pages away again and again.
-// Idea: owners of jobs have equal parts of a third of the loop's time. Who has used up his part is
-// not read for a while: what he did is told later, and nobody else's figures are older.
+// Idea: owners of jobs have equal parts of a part of the loop's time. Who has used up his is not
+// read for a while: what he did is told later, and nobody else's figures are older.
 // What stays true: what was used beyond a part is a debt, and the next look waits until it is paid.
-// What is asked for to give a job its rate does not depend on it.
+// What is asked for to give a job its rate does not depend on it: without time left it is
+// estimated.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +23,7 @@ namespace sluice::node {
 
 class loop_time {
  public:
-  static constexpr std::int64_t of_all_per_s_ns = 300'000'000;
+  static constexpr std::int64_t of_all_per_s_ns = 250'000'000;
   static constexpr std::size_t few_owners = 10;  // fewer have no larger parts
   static constexpr std::int64_t most_saved_ns = 10'000'000;
   static constexpr std::int64_t most_debt_ns = 2'000'000'000;  // the machine may have stood still
@@ -30,9 +31,12 @@ class loop_time {
   using clock = std::function<std::int64_t()>;  // monotonic, ns
   explicit loop_time(clock now_ns = steady_ns) : now_ns_(std::move(now_ns)) {}
 
-  /// Others are forgotten.
+  /// Others are forgotten when they have paid their debts: a job is soon ended and begun again.
   void set_owners(std::set<uid_t> const& all) {
-    std::erase_if(parts_, [&](auto const& one) { return !all.contains(one.first); });
+    std::int64_t const at_ns = now_ns_();
+    std::erase_if(parts_, [&](auto const& one) {
+      return !all.contains(one.first) && left_of(one.first, at_ns) >= 0;
+    });
     owners_ = all.size();
   }
 
@@ -91,6 +95,17 @@ class loop_time {
   clock now_ns_;
   std::size_t owners_ = 0, first_ = 0;
   std::map<uid_t, part> parts_;
+};
+
+/// Of different use. Looks of each step do not keep anybody from being told.
+struct loop_times {
+  loop_time steps;    // who waits, and what background work does
+  loop_time figures;  // what is told: metrics, history, results, answers
+
+  void set_owners(std::set<uid_t> const& all) {
+    steps.set_owners(all);
+    figures.set_owners(all);
+  }
 };
 
 }  // namespace sluice::node

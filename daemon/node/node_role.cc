@@ -117,12 +117,18 @@ verbs::job_details node_role::details_of(std::size_t number) const {
   return d;
 }
 
+void node_role::add_small(job const& j, json& answer) const {
+  std::string const segment = segment::segment_path(s_.config.run_dir, j.folder);
+  json small = segment::small_json(j.memory(), segment, j.record.uid, j.processes != 0);
+  if (!small.is_null()) answer["small"] = std::move(small);
+}
+
 void node_role::add_to_explain(std::size_t number, json& answer) const {
   job const& j = at(number);
-  std::string const segment = segment::segment_path(s_.config.run_dir, j.folder);
-  if (auto small = segment::small_json(j.memory(), segment, j.record.uid, j.processes != 0);
-      !small.is_null())
-    answer["small"] = std::move(small);
+  bool const is_read = s_.loop.figures.spend(j.owner, [&] { add_small(j, answer); });
+  if (!is_read)
+    answer["lines"].push_back(
+        "What it did of small I/O is not read now: its user's jobs keep the node busy.");
   if (json rows = s_.held_back.rows(at(number)); !rows.is_null())
     answer["background"] = std::move(rows);
   if (json rows = s_.promised.rows(at(number)); !rows.is_null()) {

@@ -49,6 +49,7 @@ class node_role final : public verbs::role {
   verbs::stream_view view_of(job const& j, stream const& of) const;
   static verbs::stream_view view_of(background::keeper::part const& p);
   std::vector<std::string> deciders() const;
+  void add_small(job const& j, nlohmann::json& answer) const;
 
   state& s_;
 };

@@ -196,7 +196,7 @@ json release_job(state& s, json const& request) {
   std::string const name = local::text_of(request, "job");
   job const* const j = scheduled_job(s, name);
   if (j == nullptr) throw usage_error(fmt::format("job {} is not the scheduler's", name));
-  json const answer = {{"job", name}, {"line", outcome_line(*j, s.terms_of(*j))}};
+  json const answer = {{"job", name}, {"line", s.outcome_of(*j)}};
   s.heed_scheduler(now());
   return answer;
 }
@@ -216,11 +216,11 @@ json begin_step(state& s, local::peer const& who, json const& request) {
   return answer;
 }
 
-json end_step(state const& s, job const& j, json const& request) {
+json end_step(state& s, job const& j, json const& request) {
   bool const is_batch = local::text_if(request, "step").value_or("") == "batch";
   bool const tells = j.record.scheduler && j.record.scheduler->is_metered && !j.is_broken() &&
                      (is_batch || !j.record.scheduler->had_batch);
-  return {{"line", tells ? outcome_line(j, s.terms_of(j)) : ""}};
+  return {{"line", tells ? s.outcome_of(j) : ""}};
 }
 
 }  // namespace sluice::node

@@ -19,6 +19,6 @@ job* scheduled_job(state const& s, std::string const& name,
 nlohmann::json register_job(state& s, nlohmann::json const& request);
 nlohmann::json release_job(state& s, nlohmann::json const& request);
 nlohmann::json begin_step(state& s, local::peer const& who, nlohmann::json const& request);
-nlohmann::json end_step(state const& s, job const& j, nlohmann::json const& request);
+nlohmann::json end_step(state& s, job const& j, nlohmann::json const& request);
 
 }  // namespace sluice::node

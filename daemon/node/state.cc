@@ -50,18 +50,18 @@ state::state(runtime::config const& c, runtime::services& s)
       services(s),
       site(c.name),
       jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of, s.tidier),
-      steered(jobs, site, overrides, !c.parents.empty()),
-      held_back(jobs, site, overrides),
-      promised(jobs, site, overrides, time, !c.parents.empty()),
+      steered(jobs, site, overrides, loop.figures, !c.parents.empty()),
+      held_back(jobs, site, overrides, loop.steps),
+      promised(jobs, site, overrides, loop.figures, !c.parents.empty()),
       rates(!c.parents.empty()),
       journals(s.journal_keeper, c.journal, c.run_dir, s.log),
       lease(c, s.incarnation, s.log),
       asked(s.owner_of),
       gates(c.run_dir, s.incarnation, s.owner_of, s.log),
-      sums(jobs, site, overrides, time, !c.parents.empty()),
+      sums(jobs, site, overrides, loop, !c.parents.empty()),
       folders(c.run_dir),
       announced_(jobs, site, s.log),
-      watch_(jobs, time, walks_of(s), s.log) {
+      watch_(jobs, loop, walks_of(s), s.log) {
   moment const at = now();
   started_ns_ = at.mono_ns;
   if (!c.parents.empty()) parent = std::make_unique<parent_link>(config, s, lease, site, jobs);
@@ -286,10 +286,22 @@ job* state::take_announced(std::string const& name, moment at) {
 }
 
 void state::release_job(job& j) {
-  if (!j.is_broken()) keep_result(j, terms_of(j), jobs.run_dir(), services.owner_of, services.log);
+  auto const keep = [&](result_depth depth) {
+    keep_result(j, terms_of(j), depth, jobs.run_dir(), services.owner_of, services.log);
+  };
+  bool const is_told =
+      j.is_broken() || loop.figures.spend(j.owner, [&] { keep(result_depth::all); });
+  if (!is_told) keep(result_depth::name);
   jobs.release(j);
   watch_.recount();
   services.log.info("job released", {{"job", j.record.name}, {"uid", j.record.uid}});
+}
+
+std::string state::outcome_of(job const& j) {
+  result_terms const terms = terms_of(j);
+  std::string out = unread_line(j, terms);
+  loop.figures.spend(j.owner, [&] { out = outcome_line(j, terms); });
+  return out;
 }
 
 result_terms state::terms_of(job const& j) const {

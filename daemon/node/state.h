@@ -71,8 +71,8 @@ class state {
   void turn_gates(moment at);
   /// Keeps steps fast for a while: somebody waits, a job came or went, somebody has changed one.
   void stir(moment at) { stirred_ns_ = at.mono_ns; }
-  /// What the result of a job says.
-  result_terms terms_of(job const& j) const;
+  /// A sentence of what a scheduler's job did.
+  std::string outcome_of(job const& j);
   /// Somebody joins a job.
   void came(moment at);
   /// When to step next, as far as jobs and folders say.
@@ -90,9 +90,9 @@ class state {
   site_state site;
   job_table jobs;
   verbs::override_book overrides;
+  loop_times loop;
   steering steered;
   backgrounds held_back;
-  loop_time time;
   profiles promised;
   enforcer rates;
   journal_watch journals;
@@ -111,6 +111,7 @@ class state {
   std::vector<bool> used_supplies(moment at) const;
   void recall_overrides();
   void release_job(job& j);
+  result_terms terms_of(job const& j) const;
   void remove_ended(moment at);
   void sweep(moment at);
   void follow_journals();

@@ -57,8 +57,9 @@ void steering::look(std::int64_t now_ns) {
     number.push_back(i);
   }
   std::vector<policies::call_speeds> speeds(supplies.size());
-  for (auto const& j : jobs_.all())
-    if (!j->is_broken()) look_at_speeds(j->memory(), site_.site(), supplies, j->speeds, speeds);
+  time_.each(jobs_.all(), [&](job& j) {
+    if (!j.is_broken()) look_at_speeds(j.memory(), site_.site(), supplies, j.speeds, speeds);
+  });
   for (std::size_t k = 0; k < number.size(); ++k) {
     part& p = parts_[number[k]];
     p.seen.add(speeds[k]);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "node/job_table.h"
+#include "node/loop_time.h"
 #include "node/site_state.h"
 #include "policies/drift.h"
 #include "policies/steer.h"
@@ -20,8 +21,8 @@ namespace sluice::node {
 class steering {
  public:
   steering(job_table const& jobs, site_state const& site, verbs::override_book const& overrides,
-           bool has_parent)
-      : jobs_(jobs), site_(site), overrides_(overrides), has_parent_(has_parent) {}
+           loop_time& time, bool has_parent)
+      : jobs_(jobs), site_(site), overrides_(overrides), time_(time), has_parent_(has_parent) {}
 
   /// After a change of policy. Capacities stay where they are, within the new bounds.
   void use();
@@ -51,6 +52,7 @@ class steering {
   job_table const& jobs_;
   site_state const& site_;
   verbs::override_book const& overrides_;
+  loop_time& time_;
   bool has_parent_;
   bool is_any_ = false;
   std::vector<part> parts_;  // by supply

@@ -45,11 +45,11 @@ TEST_CASE("jobs of who has used up his part of the loop's time are not read", "[
   w.start();
   count_opens(w.join("a", getpid(), his));
   count_opens(w.join("b", getpid(), hers));
-  w.s->time.charge(his, hour_ns);
+  w.s->loop.figures.charge(his, hour_ns);
   w.pass(1'000 * ms);
   w.s->tell(w.when);
   CHECK(opens_told(board.ops) == std::map<std::string, double>{{"b", calls}});
-  w.s->time.charge(his, -hour_ns);
+  w.s->loop.figures.charge(his, -hour_ns);
   w.pass(1'000 * ms);
   w.s->tell(w.when);
   CHECK(opens_told(board.ops) == std::map<std::string, double>{{"a", calls}, {"b", calls}});

@@ -27,12 +27,13 @@ struct world {
   node::rate rate;
   explicit world(node::rate r) : rate(r) {
     core::init(s->bucket[0], node::settings_of(unit_kind::ops, {r, 0, 0}, {}), now_ns);
-    m.start(node::look(*s, 0, now_ns), node::waits_so_far(*s, 0), now_ns);
+    m.start(node::look(*s, 0, node::look_depth::threads, now_ns), node::waits_so_far(*s, 0),
+            now_ns);
   }
   void book(unsigned ops) { s->bucket[0].booked += ops * core::op_units; }
   bool tick() {
     now_ns += 10 * ms;
-    return m.tick(node::look(*s, 0, now_ns), rate, now_ns);
+    return m.tick(node::look(*s, 0, node::look_depth::threads, now_ns), rate, now_ns);
   }
   node::figures cycle(unsigned ops_per_tick) {
     for (int i = 0; i < 10; ++i) {
