@@ -59,6 +59,12 @@ bool still_ours(passage const& p) {
   return false;
 }
 
+// A wait that seemed to be over was given back, and goes on: it is booked anew. True: paid at once.
+bool book_again(core::bucket& b, core::ticket& t, std::uint32_t& settled) {
+  settled = waiters::settled_so_far();
+  return core::book(b, t.cost, t);
+}
+
 // Sleeps until the ticket is due. False: the call is not to be delayed after all; the ticket was
 // given back. Not inline: where its frame lies tells whether a wait before was left.
 [[gnu::noinline]] bool wait_for_ticket(passage& p, unsigned channel, core::ticket& t) {
@@ -66,14 +72,18 @@ bool still_ours(passage const& p) {
   std::int64_t const since_ns = now_ns();
   auto const frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   bool slept = false, looks_soon = false;
+  std::uint32_t settled = waiters::settled_so_far();
   for (unsigned round = 0; round < max_rounds; ++round) {
     std::int64_t const at_ns = round == 0 ? since_ns : now_ns();
     if (!still_a_segment(p.s)) return false;
+    if (slept && waiters::was_settled(settled, t) && book_again(b, t, settled)) break;
     core::decision const d = core::decide(b, t, at_ns, timer_slack_ns());
     bool const is_apart_in_time = abi::is_of_another_clock(p.s.head.created_ns, at_ns);
     p.is_open = is_apart_in_time || d.what == core::decision::pass_open;
     if (p.is_open)
       pass_through(is_apart_in_time ? abi::passthrough::other_clock : abi::passthrough::lease_over);
+    if (slept && d.what == core::decision::pass) waiters::hide();
+    if (slept && waiters::was_settled(settled, t) && !p.is_open) continue;  // until it was hidden
     if (d.what == core::decision::pass || p.is_open) break;
     if (d.what == core::decision::again) continue;
     if (!p.may_sleep || (!slept && !still_ours(p))) {

@@ -17,6 +17,14 @@ constexpr auto relaxed = std::memory_order_relaxed;
 // Of the wait that the thread showed last.
 thread_local constinit std::uintptr_t last_frame __attribute__((tls_model("initial-exec"))) = 0;
 
+// The last tickets that settle_own() gave back.
+constexpr unsigned known_settled = 8;
+struct settled_tickets {
+  std::uint32_t count;
+  std::uint64_t start[known_settled];
+};
+thread_local constinit settled_tickets settled __attribute__((tls_model("initial-exec"))) = {};
+
 core::signal_stack stack_of_signals() {
   stack_t now = {};
   if (sys::failed(sys::call(SYS_sigaltstack, 0, sys::as_long(&now)))) return {};
@@ -83,10 +91,25 @@ bool settle_own(abi::segment& s, std::uintptr_t frame, std::int64_t at_ns) {
   std::uint32_t const taken = record.channel.load(relaxed);
   if (taken == 0 || !self.owned || !joined()) return false;
   if (!core::is_over(last_frame, frame, stack_of_signals())) return false;
+  std::uint64_t const ticket = record.ticket.load(relaxed);
   core::bucket* const b = bucket_of(s, record.channel.exchange(0));
   std::uint64_t const units = b == nullptr ? 0 : write_off(*b, record, at_ns);
-  if (units != 0) give_back(*b, units);
-  return units != 0;
+  if (units == 0) return false;
+  settled.start[settled.count % known_settled] = ticket;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  ++settled.count;
+  give_back(*b, units);
+  return true;
+}
+
+std::uint32_t settled_so_far() { return settled.count; }
+
+bool was_settled(std::uint32_t before, core::ticket const& t) {
+  std::uint32_t const more = settled.count - before;
+  if (more > known_settled) return true;
+  for (std::uint32_t i = 0; i < more; ++i)
+    if (settled.start[(before + i) % known_settled] == t.start) return true;
+  return false;
 }
 
 }  // namespace sluice::waiters

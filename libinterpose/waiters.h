@@ -33,6 +33,11 @@ core::bucket* bucket_of(abi::segment& s, std::uint32_t taken);
 std::uint64_t write_off(core::bucket& b, abi::waiter const& record, std::int64_t at_ns);
 /// The calling thread has got a shard. Gives back what the one before it left there.
 void settle_left(abi::segment& s, abi::waiter const& record, std::uint32_t taken);
+/// Waits of the calling thread that were given back so far: see was_settled().
+std::uint32_t settled_so_far();
+/// The ticket of a wait that came after `before` were, was. Its thread is in that wait all the
+/// same, if it asks: the stack of a fiber tells nothing. In doubt it was.
+bool was_settled(std::uint32_t before, core::ticket const& t);
 /// The calling thread begins to wait. True: it had jumped out of its last wait, and what it had
 /// booked there was given back.
 bool settle_own(abi::segment& s, std::uintptr_t frame, std::int64_t at_ns);
