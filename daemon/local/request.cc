@@ -6,16 +6,36 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace sluice::local {
 
 namespace {
 
 constexpr int most_deep = 8;
+constexpr std::size_t most_values = 4096;        // others wait while they are built
 constexpr std::size_t room = most_bytes - 2048;  // for what stands beside the rows
 
 std::string dumped(json const& answer) {
   return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// Of text that is no JSON the parser says so.
+void check_shape(std::string_view text) {
+  int depth = 0;
+  std::size_t values = 0;
+  bool is_in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char const c = text[i];
+    if (c == '"') is_in_string = !is_in_string;
+    if (is_in_string && c == '\\') ++i;
+    if (is_in_string) continue;
+    bool const opens = c == '[' || c == '{';
+    if (opens && ++depth > most_deep) throw usage_error("the request is nested too deeply");
+    if (c == ']' || c == '}') --depth;
+    if ((opens || c == ',') && ++values > most_values)
+      throw usage_error(fmt::format("the request has more than {} values", most_values));
+  }
 }
 
 json const* find(json const& request, char const* key) {
@@ -47,13 +67,9 @@ std::string answer_text(handler const& h, peer const& who, char const* bytes, st
 }
 
 json parse_request(char const* data, std::size_t size) {
-  bool too_deep = false;
-  auto const watch = [&](int depth, json::parse_event_t, json&) {
-    too_deep = too_deep || depth > most_deep;
-    return !too_deep;
-  };
-  json request = json::parse(data, data + size, watch, false);
-  if (too_deep) throw usage_error("the request is nested too deeply");
+  check_shape({data, size});
+  // Without a callback: the library's parser then looks at all that a parent has, after each child.
+  json request = json::parse(data, data + size, nullptr, false);
   if (!request.is_object()) throw usage_error("the request is not a JSON object");
   text_of(request, "verb");
   return request;

@@ -220,6 +220,23 @@ TEST_CASE("a run directory deeper than a socket address", "[local]") {
   CHECK(local::ask(deep + "/s", {{"verb", "x"}}, 2000)["said"] == "x");
 }
 
+TEST_CASE("a request of many values is refused before any is built", "[local]") {
+  auto const with = [](std::size_t count, std::string const& value) {
+    std::string text = R"({"verb":"x","of":[)" + value;
+    for (std::size_t i = 1; i < count; ++i) text += "," + value;
+    return text + "]}";
+  };
+  for (std::string const value : {"{}", "[]", "1", R"({"":1})"}) {
+    std::string const few = with(1500, value), many = with(6000, value);
+    CHECK(local::parse_request(few.data(), few.size())["of"].size() == 1500);
+    CHECK_THROWS_WITH(local::parse_request(many.data(), many.size()), Catch::Contains("values"));
+  }
+  std::string const deep = R"({"verb":"x","of":")" + std::string(30000, '[') + R"(\"{{,"})";
+  CHECK(local::parse_request(deep.data(), deep.size())["verb"] == "x");
+  std::string const text = R"({"verb":"x","a\\":[[[[[[[[1]]]]]]]]})";
+  CHECK_THROWS_WITH(local::parse_request(text.data(), text.size()), Catch::Contains("deeply"));
+}
+
 TEST_CASE("garbage is refused and the connection goes on", "[local]") {
   scratch const s;
   serving const d(s.socket(), echo);
