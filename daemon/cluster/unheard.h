@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node that is not heard does not learn of a new policy. Its own part of the old one (see
+// policy::own_part) is not in the budget of the new one, if it is not named there or has less.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/site.h"
+
+namespace sluice::cluster {
+
+/// One sentence for each supply that these nodes may overrun under `next`, until they hear of it.
+std::vector<std::string> overruns_of(std::vector<std::string> const& unheard,
+                                     policy::site const& now, policy::site const& next);
+
+}  // namespace sluice::cluster
