@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -23,9 +22,6 @@ namespace {
 
 constexpr char overrides_file[] = "/overrides.json";
 constexpr char applied_file[] = "/applied-policy";  // of an earlier version, which knew no terms
-// A damaged number may be above that. So many reigns nobody begins, so the next one can be read,
-// too.
-constexpr std::int64_t last_term = std::numeric_limits<std::int64_t>::max() / 2;
 
 /// Throws sluice_error where it is not what file_of() writes, or an earlier version.
 kept_changes kept_in(std::string const& text) try {
@@ -33,7 +29,7 @@ kept_changes kept_in(std::string const& text) try {
   kept_changes kept = {whole.value("term", kept_changes::earlier_version),
                        whole.value("writer", ""), text, std::nullopt};
   if (auto const at = whole.find("applied"); at != whole.end()) kept.applied.emplace(*at);
-  if (kept.term < 0 || kept.term > last_term)
+  if (kept.term < 0 || kept.term > kept_changes::last_term)
     throw sluice_error(fmt::format("changes by hand cannot be read: term {}", kept.term));
   change_files::book_of(kept);
   return kept;

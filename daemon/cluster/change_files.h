@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ namespace sluice::cluster {
 /// What the file has.
 struct kept_changes {
   static constexpr std::int64_t no_file = -1, earlier_version = 0;
+  /// A larger one is damage. Nobody begins so many reigns.
+  static constexpr std::int64_t last_term = std::numeric_limits<std::int64_t>::max() / 2;
   std::int64_t term = no_file;
   std::string writer;                  // the controller's name
   std::string text;                    // all of it: override_book::to_text() with the others

@@ -163,6 +163,7 @@ bool change_keeper::take_in(found_changes found, std::int64_t unix_s) {
 /// restored, tells less than a standby knows: by the clock we come after that, too.
 void change_keeper::begin_reign(kept_changes const& found, std::int64_t unix_s) {
   term_ = std::max({term_ + 1, highest_term() + 1, found.term + 1, unix_s});
+  term_ = std::min(term_, kept_changes::last_term);  // what is written can be read
   over_ = found.text;
   ruled_ns_ = began_ns_;
   if (std::exchange(phase_, phase::rules) != phase::rules && files_.is_shared())

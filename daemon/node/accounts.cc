@@ -23,21 +23,18 @@ accounts::signs accounts::measure(job& j, look_depth depth, std::int64_t now_ns)
 }
 
 /// Without time left by what its curves say, and a watched job, which has none, later.
-accounts::signs accounts::measure_in_time(job& j, std::int64_t now_ns) {
-  signs out;
-  auto const measured = [&] { out = measure(j, look_depth::threads, now_ns); };
-  if (!loop_.steps.spend(j.owner, measured) && !j.record.monitor)
-    out = measure(j, look_depth::curve, now_ns);
-  return out;
-}
-
 accounts::signs accounts::measure(std::int64_t now_ns) {
   signs out;
-  for (auto const& j : jobs_.all()) {
-    signs const of_job = measure_in_time(*j, now_ns);
+  auto const look = [&](job& j, look_depth depth) {
+    signs const of_job = measure(j, depth, now_ns);
     out.has_begun_to_wait = out.has_begun_to_wait || of_job.has_begun_to_wait;
     out.is_waiting = out.is_waiting || of_job.is_waiting;
-  }
+  };
+  loop_.steps.each(
+      jobs_.all(), [&](job& j) { look(j, look_depth::threads); },
+      [&](job& j) {
+        if (!j.record.monitor) look(j, look_depth::curve);
+      });
   return out;
 }
 
@@ -45,14 +42,21 @@ void accounts::end_cycle(job& j, std::int64_t now_ns) {
   if (j.is_broken()) return;
   for (auto& s : j.streams) {
     std::int64_t const span_ns = now_ns - s.measured.since_ns();
-    s.last = s.measured.take(s.unit, waits_so_far(j.memory(), s.channel), now_ns);
+    s.last = s.measured.take(s.unit, s.waits, now_ns);
     s.counted.add(j.told_of(s), span_ns, s.beyond());
   }
 }
 
+/// Short waits show in the histograms only. Without time left they show later.
 void accounts::end_cycle(std::int64_t now_ns) {
   ++cycles_;
+  loop_.steps.each(jobs_.all(), look_at_waits);
   for (auto const& j : jobs_.all()) end_cycle(*j, now_ns);
+}
+
+void accounts::look_at_waits(job& j) {
+  if (j.is_broken()) return;
+  for (auto& s : j.streams) s.waits = waits_so_far(j.memory(), s.channel);
 }
 
 void accounts::count(job& j) {
@@ -78,6 +82,7 @@ void accounts::count_last(std::span<job* const> gone, runtime::dashboard* board,
   for (job* j : gone)
     loop_.figures.spend_anyhow(j->owner, [&] {
       measure(*j, look_depth::threads, at.mono_ns);
+      look_at_waits(*j);
       end_cycle(*j, at.mono_ns);
       count(*j);
       look_at_times(*j);

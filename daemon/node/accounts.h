@@ -62,7 +62,7 @@ class accounts {
     double served = 0, delayed = 0, beyond = 0;
   };
   static signs measure(job& j, look_depth depth, std::int64_t now_ns);
-  signs measure_in_time(job& j, std::int64_t now_ns);
+  static void look_at_waits(job& j);
   static void end_cycle(job& j, std::int64_t now_ns);
   void look_at_times(job& j);
   void count_hints(job& j);

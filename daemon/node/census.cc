@@ -28,11 +28,12 @@ bool census::step(foreign<abi::segment> const& s, uid_t owner, foreign_claims co
   bool is_whole = true;
   for (; w.at < abi::process_slots; ++w.at) {
     foreign<abi::process_slot> const& slot = abi::process_of(s, w.at);
-    std::uint32_t const pid = slot.pid.load(relaxed);
-    if (pid == 0) continue;
     is_whole = budget != 0;
     if (!is_whole) break;
-    --budget;
+    if (w.at % slots_of_claim == slots_of_claim - 1) --budget;
+    std::uint32_t const pid = slot.pid.load(relaxed);
+    if (pid == 0) continue;
+    budget -= std::min(budget, 1u);
     std::uint64_t const space = slot.pid_space.load(relaxed);
     if (space != 0 && space != own_pid_space_) {
       foreign_process const claimed_there = {space, {pid, slot.start_ticks.load(relaxed)}};

@@ -50,6 +50,8 @@ class census {
     unsigned at = 0;
     head_count found = {};
   };
+  /// To read so many slots takes as long as to look one claim up, if their pages were taken away.
+  static constexpr unsigned slots_of_claim = 512;
   /// Goes on where it stopped, for `budget` claims at most. True: it is complete. `dead`, sorted:
   /// processes of other pid namespaces that are not there, so slots that name them are empty.
   bool step(foreign<abi::segment> const& s, uid_t owner, foreign_claims const& dead,

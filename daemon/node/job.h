@@ -85,6 +85,7 @@ struct stream {
   bool is_held = true;        // to its share: the policy is enforced, and the job not only watched
   tally counted;
   amounts told;                   // of what was counted, to the history
+  std::uint64_t waits = 0;        // waits_so_far(), when there was time to look
   std::optional<rate> need = {};  // reserved for requests that its class promises
   /// Served beyond its share, where nothing holds it to that.
   rate beyond() const { return is_held || last.served < share ? 0 : last.served - share; }

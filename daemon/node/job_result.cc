@@ -64,21 +64,16 @@ void make_room(std::string const& dir, uid_t owner, owner_lookup const& owner_of
   for (auto const& path : gone) fs::remove(path, failed);
 }
 
-void put_counted(ordered& out, job const& j, std::string const& run_dir) {
+ordered result_of(job const& j, result_terms const& told, std::string const& run_dir) {
+  auto const& terms = *j.record.scheduler;
+  std::int64_t const ended_s = elapsed_s(terms, dated_now(), boot_id());
+  ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
+  out["elapsed_s"] = static_cast<double>(ended_s);
   std::string const segment = segment::segment_path(run_dir, j.folder);
   out.update(segment::counted_json(j.memory(), j.processes,
                                    segment::small_targets_of(j.memory(), segment, j.record.uid)));
   if (ordered roles = segment::roles_json(segment, j.record.uid); !roles.is_null())
     out["roles"] = std::move(roles);
-}
-
-ordered result_of(job const& j, result_terms const& told, result_depth depth,
-                  std::string const& run_dir) {
-  auto const& terms = *j.record.scheduler;
-  std::int64_t const ended_s = elapsed_s(terms, dated_now(), boot_id());
-  ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
-  out["elapsed_s"] = static_cast<double>(ended_s);
-  if (depth == result_depth::all) put_counted(out, j, run_dir);
   out["timeline"] = {
       {"start_unix_s", terms.since_unix_s}, {"interval_s", 1.0}, {"rows", ordered::array()}};
   out["jobs"] = {{{"job", j.record.name},
@@ -92,8 +87,7 @@ ordered result_of(job const& j, result_terms const& told, result_depth depth,
   for (auto const& [title, text] : facts.items()) out["facts"].push_back({title, text});
   if (!terms.account.empty()) out["facts"].push_back({"account", terms.account});
   if (!terms.label.empty()) out["facts"].push_back({"scheduler's name", terms.label});
-  out["facts"].push_back(
-      {"summary", depth == result_depth::all ? outcome_line(j, told) : unread_line(j, told)});
+  out["facts"].push_back({"summary", outcome_line(j, told)});
   return out;
 }
 
@@ -120,17 +114,7 @@ std::string bounded_text(ordered result) {
   return text_of(result);
 }
 
-/// "job 4711 in class silver: "
-std::string opening(job const& j, result_terms const& terms) {
-  return fmt::format("job {} in class {}: ", j.record.name,
-                     terms.qos_class.empty() ? "(none)" : terms.qos_class);
-}
-
 }  // namespace
-
-std::string unread_line(job const& j, result_terms const& terms) {
-  return opening(j, terms) + "what it did was not read, for its user's jobs keep the node busy";
-}
 
 std::string outcome_line(job const& j, result_terms const& terms) {
   segment::sums const sums = segment::sum(j.memory());
@@ -140,7 +124,9 @@ std::string outcome_line(job const& j, result_terms const& terms) {
     waited_ns += c.waited_ns;
     bytes += c.bytes;
   }
-  std::string out = opening(j, terms) + fmt::format("{} calls, {}, ", calls, size_words(bytes));
+  std::string out =
+      fmt::format("job {} in class {}: {} calls, {}, ", j.record.name,
+                  terms.qos_class.empty() ? "(none)" : terms.qos_class, calls, size_words(bytes));
   out += waited_ns == 0 ? "never waited"
                         : fmt::format("waited {}: {}", time_words(waited_ns), waits_text(sums));
   if (j.record.scheduler && j.record.scheduler->nodes > 1)
@@ -156,15 +142,17 @@ std::int64_t elapsed_s(scheduler_terms const& terms, dated_moment now, std::stri
   return static_cast<std::int64_t>(std::max(span_s, 0.0));
 }
 
-void keep_result(job const& j, result_terms const& terms, result_depth depth,
-                 std::string const& run_dir, owner_lookup const& owner_of, runtime::logger& log) {
-  if (!j.record.scheduler->is_metered) return;
+std::string result_text(job const& j, result_terms const& terms, std::string const& run_dir) {
+  return bounded_text(result_of(j, terms, run_dir));
+}
+
+void keep_result(job const& j, std::string const& text, std::string const& run_dir,
+                 owner_lookup const& owner_of, runtime::logger& log) {
   std::string const dir = run_dir + "/results", path = dir + "/" + j.record.name + ".json";
   mkdir(dir.c_str(), 0711);
   file_terms whose;
   if (geteuid() == 0) whose.reader = j.record.uid;
   make_room(dir, owner_by(owner_of, j.record.uid), owner_of);
-  std::string const text = bounded_text(result_of(j, terms, depth, run_dir));
   if (!replace_file(path, text, whose)) log.warning("result cannot be kept", {{"path", path}});
 }
 

@@ -22,21 +22,17 @@ struct result_terms {
 /// `job 4711 in class silver: 12034 calls, 1.2 GiB, waited 3.2 s: open 2.1 s, stat 1 s`
 std::string outcome_line(job const& j, result_terms const& terms);
 
-/// Of a job whose owner has no time of the loop left.
-std::string unread_line(job const& j, result_terms const& terms);
-
 /// Whole seconds since the job came, never less than none. Whoever sets the clock of people does
 /// not change them. `boot`: boot_id(). After a start of the machine the time of day is all there
 /// is.
 std::int64_t elapsed_s(scheduler_terms const& terms, dated_moment now, std::string const& boot);
 
+/// What its result file says: all that it counted is read.
+std::string result_text(job const& j, result_terms const& terms, std::string const& run_dir);
+
 /// Writes the result file, and takes away those that have no room beside it. A disk that is full
 /// keeps no job from ending: the log says it.
-enum class result_depth : std::uint8_t {
-  name,  // nothing of the job's memory is read
-  all,
-};
-void keep_result(job const& j, result_terms const& terms, result_depth depth,
-                 std::string const& run_dir, owner_lookup const& owner_of, runtime::logger& log);
+void keep_result(job const& j, std::string const& text, std::string const& run_dir,
+                 owner_lookup const& owner_of, runtime::logger& log);
 
 }  // namespace sluice::node

@@ -452,8 +452,8 @@ void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns
     s.channel = *channel;
     s.supply = *supply;
     s.unit = site.supplies()[*supply].of.unit;
-    s.measured.start(j.look_at(s.channel, look_depth::curve, now_ns),
-                     waits_so_far(j.memory(), s.channel), now_ns);
+    s.waits = waits_so_far(j.memory(), s.channel);
+    s.measured.start(j.look_at(s.channel, look_depth::curve, now_ns), s.waits, now_ns);
     s.counted.start(segment::sum_channel(j.memory(), s.channel));
     j.streams.push_back(s);
   }

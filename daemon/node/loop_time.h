@@ -56,14 +56,19 @@ class loop_time {
     charge(owner, now_ns_() - began_ns);
   }
 
-  /// The same for each job, beginning with another one each time.
-  template <class Jobs, class Work>
-  void each(Jobs const& jobs, Work&& work) {
+  /// The same for each job, beginning with another one each time. `otherwise`: for a job of whoever
+  /// has no time left.
+  template <class Jobs, class Work, class Otherwise>
+  void each(Jobs const& jobs, Work&& work, Otherwise&& otherwise) {
     std::size_t const count = jobs.size(), first = first_++;
     for (std::size_t i = 0; i < count; ++i) {
       auto& j = *jobs[(first + i) % count];
-      spend(j.owner, [&] { work(j); });
+      if (!spend(j.owner, [&] { work(j); })) otherwise(j);
     }
+  }
+  template <class Jobs, class Work>
+  void each(Jobs const& jobs, Work&& work) {
+    each(jobs, work, [](auto&) {});
   }
 
   void charge(uid_t owner, std::int64_t took_ns) {

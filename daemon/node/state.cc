@@ -286,21 +286,21 @@ job* state::take_announced(std::string const& name, moment at) {
 }
 
 void state::release_job(job& j) {
-  auto const keep = [&](result_depth depth) {
-    keep_result(j, terms_of(j), depth, jobs.run_dir(), services.owner_of, services.log);
-  };
-  bool const is_told =
-      j.is_broken() || loop.figures.spend(j.owner, [&] { keep(result_depth::all); });
-  if (!is_told) keep(result_depth::name);
+  if (!j.is_broken() && j.record.scheduler->is_metered) {
+    std::string text;
+    auto const read = [&] { text = result_text(j, terms_of(j), jobs.run_dir()); };
+    loop.figures.spend_anyhow(j.owner, read);
+    keep_result(j, text, jobs.run_dir(), services.owner_of, services.log);
+  }
   jobs.release(j);
   watch_.recount();
   services.log.info("job released", {{"job", j.record.name}, {"uid", j.record.uid}});
 }
 
+/// The job ends, so who has no time left is told nevertheless.
 std::string state::outcome_of(job const& j) {
-  result_terms const terms = terms_of(j);
-  std::string out = unread_line(j, terms);
-  loop.figures.spend(j.owner, [&] { out = outcome_line(j, terms); });
+  std::string out;
+  loop.figures.spend_anyhow(j.owner, [&] { out = outcome_line(j, terms_of(j)); });
   return out;
 }
 

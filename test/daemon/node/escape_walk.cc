@@ -473,6 +473,18 @@ TEST_CASE("heads are counted in bounded steps", "[node][escape]") {
   CHECK(walk.found.pids.size() == 500);
 }
 
+TEST_CASE("slots that nobody holds are read in bounded steps as well", "[node][escape]") {
+  auto const s = std::make_unique<abi::segment>();
+  node::census c([](auto const&, uid_t) { return std::vector<bool>{}; }, 5);
+  node::census::walk walk;
+  unsigned budget = 3;
+  CHECK_FALSE(c.step(*s, 0, {}, budget, walk));
+  CHECK(walk.at == 3 * node::census::slots_of_claim);
+  budget = 64;
+  CHECK(c.step(*s, 0, {}, budget, walk));
+  CHECK(budget == 64 - abi::process_slots / node::census::slots_of_claim + 3);
+}
+
 TEST_CASE("claims of other pid namespaces are counted in bounded steps as well", "[node][escape]") {
   auto const s = std::make_unique<abi::segment>();
   for (unsigned i = 0; i < abi::process_slots; ++i) {

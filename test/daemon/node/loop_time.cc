@@ -172,7 +172,8 @@ TEST_CASE("without time left background work is not looked at, and wakes nobody"
   CHECK((w.s->held_back.due_ns() != node::never_ns) == has_time);
 }
 
-TEST_CASE("without time left a result and an answer say what was not read", "[node][loop_time]") {
+TEST_CASE("without time left an answer says what was not read, and a result is whole",
+          "[node][loop_time]") {
   world w;
   w.announce("7");
   w.start();
@@ -184,11 +185,29 @@ TEST_CASE("without time left a result and an answer say what was not read", "[no
   nlohmann::json answer = {{"lines", nlohmann::json::array()}};
   role.add_to_explain(0, answer);
   CHECK(answer["lines"].size() == (has_time ? 0 : 1));
-  bool const is_read = w.s->outcome_of(*j).find("0 calls") != std::string::npos;
-  CHECK(is_read == has_time);
+  CHECK(w.s->outcome_of(*j).find("0 calls") != std::string::npos);
   w.withdraw("7");
   w.s->heed_scheduler(w.when);
   auto const result = nlohmann::json::parse(read(w.run + "/results/7.json"));
   CHECK(result["jobs"][0]["job"] == "7");
-  CHECK(result.contains("channels") == has_time);
+  CHECK(result.contains("channels"));
+}
+
+TEST_CASE("jobs of who has time for some of them take turns", "[node][loop_time]") {
+  fixture f;
+  std::vector<std::unique_ptr<fake_job>> jobs;
+  for (int i = 0; i < 16; ++i) jobs.push_back(std::make_unique<fake_job>(fake_job{his}));
+  std::vector<unsigned> left(jobs.size());
+  for (int turn = 0; turn < 1600; ++turn) {
+    f.time.each(
+        jobs, [&](fake_job& j) { ++j.looks, f.now_ns += ms; },
+        [&](fake_job& j) {
+          for (std::size_t i = 0; i < jobs.size(); ++i) left[i] += jobs[i].get() == &j;
+        });
+    f.now_ns += 100 * ms;
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    CHECK(jobs[i]->looks + left[i] == 1600);
+    CHECK(jobs[i]->looks > 100);
+  }
 }
