@@ -23,6 +23,7 @@ until_true $S policy get || fail "the cluster daemon does not start: $(tail "$SC
 for n in 1 2; do
   "$SLUICED" --role node --name n$n --run-dir "$SCRATCH/n$n" --plain \
     --parent "tcp://127.0.0.1:$port" --metrics none >>"$SCRATCH/log$n" 2>&1 &
+  last_node=$!
   pids="$pids $!"
   until_true "$SLUICE" --run-dir "$SCRATCH/n$n" policy get || fail "n$n: $(tail "$SCRATCH/log$n")"
   "$SLUICE" --run-dir "$SCRATCH/n$n" run --job hydro --class gold \
@@ -87,3 +88,10 @@ has_new() { "$SLUICE" --run-dir "$SCRATCH/n1" policy get | diff -q - "$SCRATCH/n
 until_true has_new || fail "a node has another policy"
 "$SLUICE" --run-dir "$SCRATCH/n1" policy apply "$SCRATCH/site.json" 2>"$SCRATCH/err"
 [ $? = 2 ] || fail "a node with a parent took a policy"
+
+# A node that is not heard does not learn that it is named no more.
+sed 's/n\[1-2\]/n1/' "$SCRATCH/new.json" >"$SCRATCH/less.json"
+loses() { $S policy apply "$SCRATCH/less.json" --dry-run 2>&1 | grep -q 'n2 not heard'; }
+loses && fail 'a node that is heard is warned of'
+kill -KILL "$last_node"
+until_true loses || fail "no warning: $($S policy apply "$SCRATCH/less.json" --dry-run)"
