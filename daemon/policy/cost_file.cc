@@ -299,7 +299,8 @@ std::vector<std::string> const& side_kinds() {
 }
 
 cost_file parse_cost_file(std::string_view text, std::string const& name) {
-  return cost_reader(name).read(parse_json(text, name));
+  constexpr std::size_t most_values = 4096;  // users send such texts to a daemon
+  return cost_reader(name).read(parse_json(text, name, most_values));
 }
 
 cost_file read_cost_file(std::string const& path) { return parse_cost_file(read_text(path), path); }

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "policy/counting_iterator.h"
@@ -18,14 +19,13 @@ namespace sluice::policy {
 namespace {
 
 constexpr std::size_t max_depth = 16;
-constexpr std::size_t max_nodes = 20000;
 
 class tree_builder {
  public:
   using json = nlohmann::json;
 
-  tree_builder(std::string_view text, std::string const& name)
-      : text_(text), name_(name), furthest_(text.data()) {}
+  tree_builder(std::string_view text, std::string const& name, std::size_t most_values)
+      : text_(text), name_(name), most_values_(most_values), furthest_(text.data()) {}
 
   node build() {
     counting_iterator const begin(text_.data(), &furthest_),
@@ -57,7 +57,7 @@ class tree_builder {
 
   bool key(json::string_t& key) {
     std::size_t const at = string_start();
-    if (open_.back()->find(key) != nullptr) fail(at, fmt::format("\"{}\" stands here twice", key));
+    if (!keys_.back().insert(key).second) fail(at, fmt::format("\"{}\" stands here twice", key));
     open_.back()->members.push_back({key, place(at), {}});
     return true;
   }
@@ -76,7 +76,7 @@ class tree_builder {
   /// A leaf or an object, put where the parser is. The pointer of a parent stays valid while its
   /// child is open, because only the innermost open node grows.
   node& put(node::kind_t kind, std::size_t at) {
-    if (++count_ > max_nodes) fail(at, "too many values");
+    if (++count_ > most_values_) fail(at, "too many values");
     node* slot = &root_;
     if (!open_.empty() && open_.back()->kind == node::object)
       slot = &open_.back()->members.back().value;
@@ -96,11 +96,13 @@ class tree_builder {
     std::size_t const at = consumed() - 1;
     if (open_.size() == max_depth) fail(at, fmt::format("nested deeper than {}", max_depth));
     open_.push_back(&put(kind, at));
+    keys_.emplace_back();
     return true;
   }
 
   bool shut() {
     open_.pop_back();
+    keys_.pop_back();
     return true;
   }
 
@@ -147,9 +149,11 @@ class tree_builder {
 
   std::string_view text_;
   std::string const& name_;
+  std::size_t const most_values_;
   char const* furthest_;
   node root_;
   std::vector<node*> open_;
+  std::vector<std::set<std::string>> keys_;  // of each of these
   std::size_t count_ = 0;
   std::size_t counted_ = 0;
   position lines_;
@@ -169,9 +173,9 @@ char const* kind_name(node const& n) {
   return names[n.kind];
 }
 
-node parse_json(std::string_view text, std::string const& name) {
+node parse_json(std::string_view text, std::string const& name, std::size_t most_values) {
   if (text.size() > most_text) throw usage_error(name + ": larger than 1 MiB");
-  return tree_builder(text, name).build();
+  return tree_builder(text, name, most_values).build();
 }
 
 }  // namespace sluice::policy

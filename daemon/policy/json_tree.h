@@ -43,7 +43,9 @@ struct member {
 /// `an object`, `a string` …
 char const* kind_name(node const& n);
 
-/// Throws a usage error `name:line:column: …`.
-node parse_json(std::string_view text, std::string const& name);
+inline constexpr std::size_t most_json_values = 20000;
+/// Throws a usage error `name:line:column: …`, of more than so many values as well.
+node parse_json(std::string_view text, std::string const& name,
+                std::size_t most_values = most_json_values);
 
 }  // namespace sluice::policy

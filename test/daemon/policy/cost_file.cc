@@ -191,3 +191,9 @@ TEST_CASE("cost file: the number of a network mount may change", "[cost]") {
   CHECK(policy::why_other_mount(from, mount_at("nfs4", "server:/a", 51), now).empty());
   CHECK_FALSE(policy::why_other_mount(from, mount_at("nfs4", "server:/b", 51), now).empty());
 }
+
+TEST_CASE("a cost file of many values is refused, whatever they are", "[cost_file]") {
+  std::string text = R"({"a":1)";
+  for (int i = 0; i < 6000; ++i) text += ",\"" + std::to_string(i) + "\":1";
+  CHECK_THROWS_WITH(policy::parse_cost_file(text + "}", "c"), Contains("too many values"));
+}
