@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "core/left_wait.h"
+#include "readable.h"
 #include "state.h"
 #include "sys.h"
 
@@ -30,6 +31,13 @@ core::signal_stack stack_of_signals() {
   if (sys::failed(sys::call(SYS_sigaltstack, 0, sys::as_long(&now)))) return {};
   return {reinterpret_cast<std::uintptr_t>(now.ss_sp), now.ss_size,
           (now.ss_flags & SS_ONSTACK) != 0};
+}
+
+// What the thread pointer points to lies at the end of the stack of a thread, but not of the first.
+core::given_stacks stacks_of_thread() {
+  bool const is_first = sys::call(SYS_gettid) == sys::call(SYS_getpid);
+  auto const end = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  return {known.stack_limit, is_first ? 0 : end};
 }
 
 // In a common shard another may have shown itself meanwhile. A child that a handler forked shows
@@ -90,7 +98,7 @@ bool settle_own(abi::segment& s, std::uintptr_t frame, std::int64_t at_ns) {
   abi::waiter& record = self.counters->waiting;
   std::uint32_t const taken = record.channel.load(relaxed);
   if (taken == 0 || !self.owned || !joined()) return false;
-  if (!core::is_over(last_frame, frame, stack_of_signals())) return false;
+  if (!core::is_over(last_frame, frame, stack_of_signals(), stacks_of_thread())) return false;
   std::uint64_t const ticket = record.ticket.load(relaxed);
   core::bucket* const b = bucket_of(s, record.channel.exchange(0));
   std::uint64_t const units = b == nullptr ? 0 : write_off(*b, record, at_ns);

@@ -5,6 +5,6 @@
 # timeout: 200
 . test/libinterpose/common.bash
 
-for how in fibers disarmed; do
+for how in fibers stacked disarmed; do
   TIME=60 limited open=20/s "$PROGRAMS/kept_waits" "$how" "$DIR/file" 20 || fail "$how: status $?"
 done
