@@ -203,16 +203,13 @@ std::string cluster_role::doubt_of_changes() const {
          "there, too";
 }
 
-/// Nodes of this policy that are silent. Who is below a relay is the relay's to know.
-std::vector<std::string> cluster_role::unheard(policy::site const& in_force) const {
+/// Nodes of the policy that this controller has heard, and are silent.
+std::vector<std::string> cluster_role::unheard() const {
   std::vector<std::string> out;
-  auto const& children = known().children;
-  bool const has_relays = std::ranges::any_of(children, &child::is_relay);
-  for (auto const& name : in_force.control.nodes) {
-    auto const at = std::ranges::find(children, name, &child::name);
-    bool const is_there = at != children.end();
-    if (is_there ? !at->live : !has_relays) out.push_back(name);
-  }
+  for (child const& c : known().children)
+    if (c.heard_at != 0 && !c.live && c_.decisions().policy().has_node(c.name))
+      out.push_back(c.name);
+  std::ranges::sort(out);
   return out;
 }
 
@@ -220,8 +217,7 @@ std::vector<std::string> cluster_role::unheard(policy::site const& in_force) con
 std::vector<std::string> cluster_role::warnings_of(policy::site const& site) const {
   std::vector<std::string> out = policy::cluster_warnings(site);
   if (policy::site const* const in_force = policy().site; in_force != nullptr)
-    for (auto& line : overruns_of(unheard(*in_force), *in_force, site))
-      out.push_back(std::move(line));
+    for (auto& line : overruns_of(unheard(), *in_force, site)) out.push_back(std::move(line));
   policy_table next = policy_table_of(site, "");
   align(next, c_.decisions().policy());
   for (std::uint32_t s = 0; s < next.supplies.size(); ++s) {

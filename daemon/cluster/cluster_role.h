@@ -45,7 +45,7 @@ class cluster_role final : public verbs::role {
                            nlohmann::json const& request) override;
 
  private:
-  std::vector<std::string> unheard(policy::site const& in_force) const;
+  std::vector<std::string> unheard() const;
   roster const& known() const { return c_.decisions().who(); }
   job const& at(std::size_t number) const { return known().jobs[number]; }
   verbs::stream_view view_of(std::uint32_t job, std::uint32_t supply) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node that is not heard does not learn of a new policy. Its own part of the old one (see
-// policy::own_part) is not in the budget of the new one, if it is not named there or has less.
+// policy::own_part) is lost to the budget of the new one, where that does not name the node or
+// gives it less.
 #pragma once
 
 #include <string>
@@ -11,6 +12,7 @@
 namespace sluice::cluster {
 
 /// One sentence for each supply that these nodes may overrun under `next`, until they hear of it.
+/// They are said to have heard of `now`.
 std::vector<std::string> overruns_of(std::vector<std::string> const& unheard,
                                      policy::site const& now, policy::site const& next);
 
