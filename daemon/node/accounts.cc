@@ -22,7 +22,8 @@ accounts::signs accounts::measure(job& j, look_depth depth, std::int64_t now_ns)
   return out;
 }
 
-/// Without time left by what its curves say, and a watched job, which has none, later.
+/// Jobs of an owner without time left are estimated from their curves. His watched jobs have none:
+/// they are looked at later.
 accounts::signs accounts::measure(std::int64_t now_ns) {
   signs out;
   auto const look = [&](job& j, look_depth depth) {

@@ -91,7 +91,8 @@ void tally::add(figures const& f, std::int64_t span_ns, rate beyond) {
   paid_units_ += f.served_units;
   if (span_ns <= 0) return;
   done_.blocked_ns += portion(f.blocked_ppm, static_cast<rate>(span_ns), 1'000'000);
-  done_.beyond += tokens(beyond) * static_cast<double>(span_ns) / 1e9;
+  beyond_ += tokens(beyond) * static_cast<double>(span_ns) / 1e9;
+  done_.beyond = std::min(beyond_, static_cast<double>(done_.served));
 }
 
 void tally::look(unit_kind unit, segment::channel_sums const& now, bool waits,
@@ -102,6 +103,7 @@ void tally::look(unit_kind unit, segment::channel_sums const& now, bool waits,
   if (!waits) in_advance_ = paid > told ? paid - told : 0;
   std::uint64_t const moved = waits ? paid - std::min(paid, in_advance_) : 0;
   done_.served = std::max({done_.served, std::min(paid, told), moved});
+  done_.beyond = std::min(beyond_, static_cast<double>(done_.served));
   std::uint64_t const waits_ended = now.delayed - last_.delayed;
   if (waits_ended < most_waits) done_.delayed += waits_ended;
   if (now.waited_ns > last_.waited_ns)

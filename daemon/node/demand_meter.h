@@ -75,7 +75,8 @@ class tally {
  private:
   segment::channel_sums first_, last_;
   std::uint64_t paid_units_ = 0;
-  std::uint64_t in_advance_ = 0;  // of that, by threads that had not used it when nothing waited
+  double beyond_ = 0;             // by rates: with what was taken in advance
+  std::uint64_t in_advance_ = 0;  // of those, by threads that had not used it when nothing waited
   amounts done_;
 };
 

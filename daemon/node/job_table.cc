@@ -289,7 +289,9 @@ joined job_table::join(local::peer const& who, join_request const& request,
   }
   job_record const& r = there->record;
   if (request.qos_class && *request.qos_class != r.qos_class)
-    throw usage_error(fmt::format("job {} is running in class \"{}\"", name, r.qos_class));
+    throw usage_error(r.qos_class.empty()
+                          ? fmt::format("job {} is running in no class", name)
+                          : fmt::format("job {} is running in class \"{}\"", name, r.qos_class));
   if (!request.limits.empty() && sorted(request.limits) != r.limits)
     throw usage_error(
         fmt::format("job {} is running with other limits: leave them out to join "

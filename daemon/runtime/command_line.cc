@@ -22,7 +22,7 @@ constexpr char const* about =
 constexpr char const* examples =
     "Examples:\n"
     "  sluiced --role cluster --policy site.json --listen tcp://0.0.0.0:7421 --keys "
-    "/etc/sluice/keys\n"
+    "/etc/sluice/keys-cluster\n"
     "  sluiced --role node --parent tcp://ctl:7421 --keys /etc/sluice/keys\n"
     "  sluiced --role node --policy site.json             one node, no controller above it\n"
     "  sluiced --role node --name n1 --run-dir DIR --parent tcp://127.0.0.1:7421 --plain\n"

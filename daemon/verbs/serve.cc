@@ -243,6 +243,16 @@ void tell(role& r, row const& v, local::peer const& who, change_words const& wor
                                             {"what", words.what}});
 }
 
+/// Of a change that holds somebody back, under a policy that holds nobody back.
+std::string doubt_of_policy(role const& r, row const& v) {
+  policy::site const* const site = r.policy().site;
+  bool const holds = v.which == verb::pause || v.which == verb::set;
+  if (!holds || site == nullptr || site->control.enforce) return {};
+  return "the policy is not enforced (`control.enforce` is false): what it shares holds no job "
+         "back "
+         "until it is";
+}
+
 }  // namespace
 
 bool is_from_afar(verb which) { return rows[static_cast<unsigned>(which)].is_afar; }
@@ -256,8 +266,9 @@ json serve(role& r, local::peer const& who, json const& request, std::string con
     name = v.name;
     change_words const words = words_of(v, request);
     json answer = answer_of(r, v, who, request);
-    std::string const doubt = v.is_change && !words.is_trial ? r.doubt_of_changes() : "";
-    if (!doubt.empty()) answer["warnings"].push_back(doubt);
+    bool const is_made = v.is_change && !words.is_trial;
+    for (std::string const& doubt : {is_made ? r.doubt_of_changes() : "", doubt_of_policy(r, v)})
+      if (!doubt.empty()) answer["warnings"].push_back(doubt);
     tell(r, v, who, words, answer, through);
     metrics.add(requests, {name, "ok"});
     return answer;
