@@ -103,7 +103,8 @@ void use_meter(node::demand_meter& m, node::unit_kind unit, std::int64_t& now_ns
   std::int64_t const from_ns = m.since_ns();
   for (unsigned i = 0; i < ticks; ++i) {
     now_ns += 10 * ms;
-    m.tick(node::look(s, 0, now_ns), paid, now_ns);
+    auto const depth = i % 4 == 3 ? node::look_depth::curve : node::look_depth::threads;
+    m.tick(node::look(s, 0, depth, now_ns), paid, now_ns);
   }
   auto const f = m.take(unit, node::waits_so_far(s, 0), now_ns);
   std::uint64_t const span_ms = static_cast<std::uint64_t>((now_ns - from_ns) / ms);
@@ -136,7 +137,7 @@ extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t siz
   auto const unit = (choice[0] & 1) != 0 ? node::unit_kind::bytes : node::unit_kind::ops;
   std::int64_t now_ns = start_ns;
   node::demand_meter m;
-  m.start(node::look(s, 0, now_ns), node::waits_so_far(s, 0), now_ns);
+  m.start(node::look(s, 0, node::look_depth::threads, now_ns), node::waits_so_far(s, 0), now_ns);
   for (unsigned piece = 1; piece < 8 && size >= 4; ++piece) {
     region const r = region_of(data[0]);
     std::size_t const at = (data[1] | data[2] << 8) * std::size_t{8} % r.bytes;
