@@ -31,7 +31,7 @@ using job = bench::watched<nothing>;
 
 void show(std::string const& name, job const& w, std::int64_t now_ns) {
   auto const sums = segment::sum(*w.segment);
-  bool const waits = node::look(*w.segment, w.channel, now_ns).blocked;
+  bool const waits = node::look(*w.segment, w.channel, node::look_depth::threads, now_ns).blocked;
   fmt::print("{} {} {} {:d}\n", now_ns, name, sums.channel[w.channel].amount, waits);
 }
 
