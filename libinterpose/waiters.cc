@@ -34,8 +34,9 @@ core::signal_stack stack_of_signals() {
 }
 
 // What the thread pointer points to lies at the end of the stack of a thread, but not of the first.
+// Only of one that has joined.
 core::given_stacks stacks_of_thread() {
-  bool const is_first = sys::call(SYS_gettid) == sys::call(SYS_getpid);
+  bool const is_first = self.tid == stage.fork_page->pid;
   auto const end = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
   return {known.stack_limit, is_first ? 0 : end};
 }

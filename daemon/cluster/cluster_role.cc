@@ -203,12 +203,11 @@ std::string cluster_role::doubt_of_changes() const {
          "there, too";
 }
 
-/// Nodes of the policy that this controller has heard, and are silent.
+/// Children that this controller has heard, and are silent.
 std::vector<std::string> cluster_role::unheard() const {
   std::vector<std::string> out;
   for (child const& c : known().children)
-    if (c.heard_at != 0 && !c.live && c_.decisions().policy().has_node(c.name))
-      out.push_back(c.name);
+    if (c.heard_at != 0 && !c.live) out.push_back(c.name);
   std::ranges::sort(out);
   return out;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -15,16 +16,14 @@ namespace sluice::cluster {
 
 namespace {
 
-policies::rate own_of(policy::site const& site, policy::supply const& of) {
-  policy::own_part const own = policy::own_part_of(site, of);
-  return own.escrow + own.floor;
-}
-
-/// What each of its nodes may do without being granted it.
-policies::rate own_of(policy::site const& site, std::string const& supply) {
-  for (auto const& s : policy::supplies(site))
-    if (s.name() == supply && s.capacity != 0) return own_of(site, s);
-  return policies::unbounded;  // nobody shares it any more
+/// By supply that is shared: what each of its nodes may do without being granted it.
+std::map<std::string, policies::rate> own_in(policy::site const& site) {
+  std::map<std::string, policies::rate> out;
+  for (auto const& s : policy::supplies(site)) {
+    policy::own_part const own = policy::own_part_of(site, s);
+    if (s.capacity != 0) out.emplace(s.name(), own.escrow + own.floor);
+  }
+  return out;
 }
 
 std::set<std::string_view> names_in(policy::site const& site) {
@@ -42,11 +41,11 @@ std::vector<std::string> overruns_of(std::vector<std::string> const& unheard,
   std::vector<std::string> both = kept;
   both.insert(both.end(), dropped.begin(), dropped.end());
   std::vector<std::string> out;
+  auto const own_before = own_in(now), own_after = own_in(next);
   for (auto const& s : policy::supplies(now)) {
-    policies::rate const before = s.capacity == 0 ? 0 : own_of(now, s);
-    policies::rate const after = own_of(next, s.name());
-    if (after == policies::unbounded) continue;
-    policies::rate const less = before - std::min(before, after);
+    auto const then = own_before.find(s.name()), later = own_after.find(s.name());
+    if (then == own_before.end() || later == own_after.end()) continue;
+    policies::rate const before = then->second, less = before - std::min(before, later->second);
     policies::rate const sum = dropped.size() * before + kept.size() * less;
     if (sum == 0) continue;
     out.push_back(

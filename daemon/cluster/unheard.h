@@ -11,8 +11,8 @@
 
 namespace sluice::cluster {
 
-/// One sentence for each supply that these nodes may overrun under `next`, until they hear of it.
-/// They are said to have heard of `now`.
+/// One sentence for each supply that these children may overrun under `next`, until they hear of
+/// it: those that `now` names, which they are said to have heard of.
 std::vector<std::string> overruns_of(std::vector<std::string> const& unheard,
                                      policy::site const& now, policy::site const& next);
 

@@ -249,8 +249,7 @@ std::string doubt_of_policy(role const& r, row const& v) {
   bool const holds = v.which == verb::pause || v.which == verb::set;
   if (!holds || site == nullptr || site->control.enforce) return {};
   return "the policy is not enforced (`control.enforce` is false): what it shares holds no job "
-         "back "
-         "until it is";
+         "back until it is";
 }
 
 }  // namespace

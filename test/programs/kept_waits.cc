@@ -10,7 +10,6 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
-#include <algorithm>
 #include <vector>
 
 namespace {
