@@ -100,7 +100,8 @@ policies::tail_look keeper::figures(foreign<abi::segment> const& s, std::int64_t
   return l;
 }
 
-bool keeper::look(foreign<abi::segment>& s, policies::rate most, std::int64_t now_ns) {
+bool keeper::look(foreign<abi::segment> const& s, policies::rate most, std::int64_t now_ns,
+                  segment::curve_writer const& limit) {
   std::int64_t const span_ns = now_ns - looked_ns_;
   if (looked_ns_ != 0 && span_ns < shortest_look_ns) return false;
   bool const is_first = looked_ns_ == 0;
@@ -120,13 +121,14 @@ bool keeper::look(foreign<abi::segment>& s, policies::rate most, std::int64_t no
   // We write no limit of the foreground: where it has none of anything, somebody paused the job.
   bool const is_paused = segment::rate_of(s, foreground_, now_ns) == 0;
   for (unsigned i = 0; i < background_count && !is_paused; ++i)
-    if (!parts_[i].channel.empty()) write(s, i, now_ns);
+    if (!parts_[i].channel.empty()) write(s, i, now_ns, limit);
   return by_.sign() != was;
 }
 
 /// Only what has changed, and before a lease ends. Somebody else may have written meanwhile (a
 /// pause and its end), so what is there is looked at.
-void keeper::write(foreign<abi::segment>& s, unsigned kind, std::int64_t now_ns) {
+void keeper::write(foreign<abi::segment> const& s, unsigned kind, std::int64_t now_ns,
+                   segment::curve_writer const& limit) {
   part& p = parts_[kind];
   policies::rate const wanted = is_busy(now_ns) ? by_.rates()[kind] : unbounded;
   bool const is_lapsing = wanted != unbounded && lease_ns_[kind] - now_ns < lease_of_limit_ns / 2;
@@ -135,7 +137,7 @@ void keeper::write(foreign<abi::segment>& s, unsigned kind, std::int64_t now_ns)
   if (is_close(wanted, p.limit) && !is_lapsing && !is_another) return;
   p.limit = wanted;
   lease_ns_[kind] = wanted == unbounded ? 0 : now_ns + lease_of_limit_ns;
-  segment::write_curve(s, p.number, settings_for(wanted, lease_ns_[kind]), now_ns);
+  limit(p.number, settings_for(wanted, lease_ns_[kind]), now_ns);
 }
 
 json keeper::row() const {

@@ -18,6 +18,7 @@
 #include "base/foreign.h"
 #include "policies/tail_latency.h"
 #include "policy/background.h"
+#include "segment/curve.h"
 #include "segment/sums.h"
 
 namespace sluice::background {
@@ -33,8 +34,10 @@ class keeper {
                                   policy::background_terms const& terms);
 
   policy::background_terms const& terms() const { return terms_; }
-  /// Looks if it is due. `most`: what the job may have now. True: the sign is another one.
-  bool look(foreign<abi::segment>& s, policies::rate most, std::int64_t now_ns);
+  /// Looks if it is due. `most`: what the job may have now. `limit`: writes curves of that segment.
+  /// True: the sign is another one.
+  bool look(foreign<abi::segment> const& s, policies::rate most, std::int64_t now_ns,
+            segment::curve_writer const& limit);
   /// Bytes were moved, or waited for, within the last second.
   bool is_busy(std::int64_t now_ns) const { return now_ns - moved_ns_ < busy_ns; }
   /// Of one that is busy.
@@ -61,7 +64,8 @@ class keeper {
   static constexpr std::int64_t busy_ns = 1'000'000'000;
   explicit keeper(policy::background_terms terms) : terms_(std::move(terms)) {}
   policies::tail_look figures(foreign<abi::segment> const& s, std::int64_t span_ns);
-  void write(foreign<abi::segment>& s, unsigned kind, std::int64_t now_ns);
+  void write(foreign<abi::segment> const& s, unsigned kind, std::int64_t now_ns,
+             segment::curve_writer const& limit);
 
   policy::background_terms terms_;
   policies::tail_latency by_;

@@ -2,14 +2,12 @@
 // Questions of stages, and what answers them: see node_epochs.h.
 #include "epochs/node_epochs.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 
+#include "base/error.h"
 #include "base/process_mark.h"
 #include "base/shared_places.h"
 #include "base/whole_file.h"
@@ -37,16 +35,19 @@ constexpr shared_places gates_above = {most_gates_of_node, 32, most_gates_of_nod
 
 constexpr after_state state_in(std::uint32_t word) { return static_cast<after_state>(word & 7); }
 
-void wake(foreign<std::atomic<std::uint32_t>>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, ~0u);
-}
-
 /// The memory is the user's: what it says decides on this slot alone.
 enum class life { seen, over, unseen };
 life life_of(foreign<abi::after_slot>& s) {
   static std::uint64_t const own_space = segment::own_pid_space();
   if (own_space == 0 || s.pid_space.load() != own_space) return life::unseen;
   return has_process_ended(s.pid.load()) ? life::over : life::seen;
+}
+
+/// For people. What has room for the beginning alone has that.
+segment::memory_change text_change(segment::touch what, unsigned slot, std::string const& text) {
+  segment::memory_change c = {.what = what, .index = slot};
+  text.copy(c.text, sizeof c.text - 1);
+  return c;
 }
 
 std::uint64_t boot_word() {
@@ -63,12 +64,13 @@ std::string why_of(int error) {
 }  // namespace
 
 node_epochs::node_epochs(std::string run_dir, std::uint64_t incarnation, owner_lookup owner_of,
-                         runtime::logger& log)
+                         segment::far_memory* far, runtime::logger& log)
     : run_dir_(std::move(run_dir)),
       incarnation_(incarnation),
       boot_(boot_word()),
       log_(log),
       owner_of_(std::move(owner_of)),
+      far_(far),
       processes_(owner_of_) {}
 
 void node_epochs::meet(std::span<job_facts const> jobs) {
@@ -80,21 +82,7 @@ void node_epochs::meet(std::span<job_facts const> jobs) {
       m.is_ending = m.is_last = m.has_ended = false;
       m.ending_ns = 0;
     }
-    if (!is_new) continue;
-    m.key = j.key;
-    m.name = j.name;
-    m.uid = j.uid;
-    // What the area says of them is the user's to change, and root would sync any path for him.
-    if (j.after->empty()) continue;
-    std::string const own = segment::own_links(segment::job_dir(run_dir_, at->first));
-    m.order = own + "/order";
-    m.area = area_map<abi::after_area>::open(own + "/after", j.uid);
-    if (!m.area) continue;
-    for (after_rule const& rule : *j.after) {
-      m.roots.push_back(rule.root);
-      m.patience_ns.push_back(std::clamp(rule.patience_ns, s_ns, 3600 * s_ns));
-    }
-    m.book = (*m.area)->head.book.load();
+    if (is_new && !begin(m, at->first, j)) members_.erase(at);  // in the next turn
   }
   std::erase_if(members_, [&](auto const& one) {
     bool const is_gone = std::none_of(jobs.begin(), jobs.end(),
@@ -103,6 +91,35 @@ void node_epochs::meet(std::span<job_facts const> jobs) {
       if (is_gone) take_back(one.second, q);
     return is_gone;
   });
+}
+
+/// What the area says of roots is the user's to change, and root would sync any path for him.
+/// False: its memory does not come.
+bool node_epochs::begin(member& m, std::string const& folder, job_facts const& j) try {
+  m.key = j.key;
+  m.name = j.name;
+  m.uid = j.uid;
+  if (j.after->empty()) return true;
+  std::string const own = segment::own_links(segment::job_dir(run_dir_, folder));
+  m.order = own + "/order";
+  m.area = after_memory::open(own + "/after", j.uid, owner(j.uid), far_);
+  if (!m.area) return true;
+  for (after_rule const& rule : *j.after) {
+    m.roots.push_back(rule.root);
+    m.patience_ns.push_back(std::clamp(rule.patience_ns, s_ns, 3600 * s_ns));
+  }
+  m.book = (*m.area)->head.book.load();
+  return true;
+} catch (error const&) {
+  return false;
+}
+
+/// Areas of other users are seen as they are now.
+void node_epochs::look() {
+  std::vector<segment::far_region*> all;
+  for (auto const& [folder, m] : members_)
+    if (m.area && m.area->far() != nullptr && !m.area->is_broken()) all.push_back(m.area->far());
+  if (!all.empty()) far_->look(all, segment::whole);
 }
 
 node_epochs::member* node_epochs::find(core::job_id key) {
@@ -137,9 +154,10 @@ void node_epochs::take_questions(member& m, std::int64_t now_ns) {
     foreign<abi::after_slot>& s = (*m.area)->slot[i];
     std::uint32_t word = s.word.load();
     std::uint32_t const user = word >> 3;
-    if (is_time && is_left(m, i, state_in(word), now_ns) &&
-        s.word.compare_exchange_strong(word, word_of(user, after_state::free)))
-      word = word_of(user, after_state::free);
+    if (is_time && is_left(m, i, state_in(word), now_ns)) {
+      m.area->change({.what = segment::touch::free_slot, .index = i, .expected = word});
+      word = s.word.load();
+    }
     auto const is = state_in(word);
     auto const known = std::find_if(m.questions.begin(), m.questions.end(),
                                     [&](question const& q) { return q.slot == i; });
@@ -150,10 +168,11 @@ void node_epochs::take_questions(member& m, std::int64_t now_ns) {
       continue;
     }
     if (is != after_state::posted && is != after_state::taken) continue;
-    if (is == after_state::posted &&
-        !s.word.compare_exchange_strong(word, word_of(user, after_state::taken)))
-      continue;
-    waits_for(m, i, {});
+    if (is == after_state::posted) {
+      m.area->change({.what = segment::touch::take_slot, .index = i, .expected = word});
+      if (s.word.load() != word_of(user, after_state::taken)) continue;  // not yet, or never
+    }
+    m.area->change(text_change(segment::touch::waits_for, i, {}));
     m.questions.push_back({i, user, ++last_id_, now_ns + patience_of(m, i), 0});
   }
 }
@@ -163,22 +182,18 @@ void node_epochs::take_back(member const& m, question const& q) {
   if (q.asked_ns != 0 && has_parent_) taken_back_.push_back({owner(m.uid), q.id, q.until_ns});
 }
 
-/// For people. A slot has room for the beginning of it.
-void node_epochs::waits_for(member& m, unsigned slot, std::string const& whom) {
-  abi::put_text(as_shared((*m.area)->slot[slot].waits_for), whom.data(), whom.size());
+void node_epochs::waits_for(member& m, question& q, std::string const& whom) {
+  if (std::exchange(q.waits_for, whom) != whom)
+    m.area->change(text_change(segment::touch::waits_for, q.slot, whom));
 }
 
 /// The answer of one question; its place in the list stays with the caller.
 void node_epochs::put(member& m, question const& q, int error, std::string const& why) {
-  foreign<abi::after_header>& h = (*m.area)->head;
-  foreign<abi::after_slot>& s = (*m.area)->slot[q.slot];
-  if (error != 0) {
-    abi::put_text(as_shared(h.reason), why.data(), why.size());
-    log_.warning("a gate stays closed", {{"job", m.name}, {"why", why}});
-  }
-  s.result.store(error);
-  std::uint32_t seen = word_of(q.user, after_state::taken);
-  if (s.word.compare_exchange_strong(seen, word_of(q.user, after_state::done))) wake(s.word);
+  if (error != 0) log_.warning("a gate stays closed", {{"job", m.name}, {"why", why}});
+  segment::memory_change c = text_change(segment::touch::answer, q.slot, why);
+  c.expected = word_of(q.user, after_state::taken);
+  c.result = error;
+  m.area->change(c);
 }
 
 void node_epochs::ask(member& m, runtime::uplink* up, std::int64_t now_ns) {
@@ -197,7 +212,7 @@ void node_epochs::ask(member& m, runtime::uplink* up, std::int64_t now_ns) {
       return true;
     }
     if (up == nullptr || !m.is_known || !up->is_welcome())
-      waits_for(m, q.slot, up == nullptr ? "the disks" : "the controller");
+      waits_for(m, q, up == nullptr ? "the disks" : "the controller");
     if (up == nullptr && q.asked_ns == 0) {
       m.waits.push_back({std::nullopt, q.id});
       q.asked_ns = now_ns;
@@ -232,10 +247,10 @@ void node_epochs::open(wire::gate_open const& o) {
   if (o.error != EINPROGRESS)
     std::erase_if(taken_back_, [&](taken_back const& t) { return t.id == o.gate.counter; });
   for (auto& [folder, m] : members_)
-    std::erase_if(m.questions, [&, &m = m](question const& q) {
+    std::erase_if(m.questions, [&, &m = m](question& q) {
       if (q.id != o.gate.counter) return false;
       if (o.error == EINPROGRESS || o.error == EBUSY) {  // busy: it is asked again
-        waits_for(m, q.slot, o.text);
+        waits_for(m, q, o.text);
         return false;
       }
       if (o.error == 0 && o.book != m.book)
@@ -362,10 +377,7 @@ void node_epochs::know(member& m, std::uint64_t book) {
     m.spoilt = "the cluster's controller, or its memory, is another since the job began";
   if (m.book == 0) m.book = book;
   m.is_known = true;
-  foreign<abi::after_header>& h = (*m.area)->head;
-  h.book.store(m.book);
-  h.known.store(1);
-  wake(h.known);
+  m.area->change({.what = segment::touch::known, .word = m.book});
 }
 
 void node_epochs::hear(wire::message const& message) {
@@ -429,7 +441,7 @@ void node_epochs::take_turns(runtime::uplink* up, std::int64_t now_ns) {
     member& m = at->second;
     if (!m.area || m.area->is_broken()) continue;
     if (up == nullptr && !m.is_known) know(m, 1);
-    take_questions(m, now_ns);
+    if (m.area->is_current()) take_questions(m, now_ns);
     std::size_t const before = asked_;
     ask(m, up, now_ns);
     if (asked_ != before) asked_last_ = at->first;
@@ -444,6 +456,7 @@ void node_epochs::turn(std::span<job_facts const> jobs, runtime::uplink* up, std
   std::erase_if(outbox_, [up](auto const& d) { return up == nullptr || up->send_gate(d); });
   while (outbox_.size() > most_answered) outbox_.erase(outbox_.begin());
   if (up != nullptr) join(*up, now_ns);
+  look();
   take_turns(up, now_ns);
   for (auto& [folder, m] : members_)
     if (m.area) run_sync(m, now_ns);

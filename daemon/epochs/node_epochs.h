@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "abi/after_area.h"
-#include "base/area_map.h"
 #include "base/owners.h"
+#include "epochs/after_memory.h"
 #include "epochs/sync_job.h"
 #include "epochs/sync_processes.h"
 #include "runtime/log.h"
@@ -45,9 +45,9 @@ struct job_facts {
 
 class node_epochs {
  public:
-  /// `owner_of`: see sync_processes.
+  /// `owner_of`: see sync_processes. `far`: who touches the areas of other users; null: we.
   node_epochs(std::string run_dir, std::uint64_t incarnation, owner_lookup owner_of,
-              runtime::logger& log);
+              segment::far_memory* far, runtime::logger& log);
 
   /// A parent has let us in: it is told all again.
   void welcomed();
@@ -66,6 +66,7 @@ class node_epochs {
     std::uint32_t user = 0;
     std::uint64_t id = 0;  // counter of the gate
     std::int64_t until_ns = 0, asked_ns = 0;
+    std::string waits_for = {};  // as its slot says
   };
   /// A question that is no more, while the parent may still have its gate open.
   struct taken_back {
@@ -84,8 +85,8 @@ class node_epochs {
     core::job_id key;
     std::string name;
     std::uint32_t uid = 0;
-    std::unique_ptr<area_map<abi::after_area>> area;  // null: it has no epochs, or has ended
-    std::string order;                                // its order area, by our own link
+    std::unique_ptr<after_memory> area;  // null: it has no epochs, or has ended
+    std::string order;                   // its order area, by our own link
     std::vector<std::string> roots;
     std::vector<std::int64_t> patience_ns;  // by rule
     std::vector<question> questions;
@@ -106,12 +107,14 @@ class node_epochs {
   };
 
   void meet(std::span<job_facts const> jobs);
+  bool begin(member& m, std::string const& folder, job_facts const& j);
+  void look();
   member* find(core::job_id key);
   static bool is_left(member const& m, unsigned slot, abi::after_state is, std::int64_t now_ns);
   static std::int64_t patience_of(member const& m, unsigned slot);
   void take_questions(member& m, std::int64_t now_ns);
   void take_back(member const& m, question const& q);
-  void waits_for(member& m, unsigned slot, std::string const& whom);
+  static void waits_for(member& m, question& q, std::string const& whom);
   void put(member& m, question const& q, int error, std::string const& why);
   void ask(member& m, runtime::uplink* up, std::int64_t now_ns);
   bool send(member const& m, question const& q, runtime::uplink& up, std::int64_t now_ns);
@@ -131,6 +134,7 @@ class node_epochs {
   std::uint64_t incarnation_, boot_;
   runtime::logger& log_;
   owner_lookup owner_of_;
+  segment::far_memory* far_;
   sync_processes processes_;                            // before who has one
   std::map<std::string, member, std::less<>> members_;  // by folder
   std::map<core::job_id, departed> departed_;  // by job: over, and the parent has not taken it out

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/keep_only.h"
-#include "journal/letter.h"
+#include "base/letter.h"
 #include "journal/mount_points.h"
 #include "journal/recovery_mark.h"
 #include "journal/stale_pages.h"

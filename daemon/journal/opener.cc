@@ -24,10 +24,10 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/keep_only.h"
+#include "base/letter.h"
 #include "journal/file_disk.h"
 #include "journal/hands.h"
 #include "journal/left_behind.h"
-#include "journal/letter.h"
 #include "journal/recovery_mark.h"
 
 namespace sluice::journal {

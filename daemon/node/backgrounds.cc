@@ -50,7 +50,7 @@ void backgrounds::keep_sums(entry const& e) {
 
 void backgrounds::look(job& j, entry& e, std::int64_t now_ns) {
   for (auto& k : e.keepers) {
-    k.look(j.memory(), share_of_job(j, site_, k.terms().supply), now_ns);
+    k.look(j.memory(), share_of_job(j, site_, k.terms().supply), now_ns, j.map.writer());
     if (k.is_busy(now_ns)) due_ns_ = std::min(due_ns_, k.due_ns());
   }
 }

@@ -13,10 +13,11 @@ phases lower_of(phases const& a, phases const& b) {
   return {std::min(a.now, b.now), std::min(a.after, b.after), std::min(a.own, b.own)};
 }
 
-void write(curve_change const& c, phases const& p, phase_times const& t, std::int64_t now_ns) {
+void write_phases(curve_change const& c, phases const& p, phase_times const& t,
+                  std::int64_t now_ns) {
   core::curve_settings s = settings_of(c.unit, p, t);
   if (c.is_paused) s.after_lease = 0;
-  write_curve(*c.segment, c.channel, s, now_ns);
+  c.write(c.channel, s, now_ns);
   *c.in_force = p;
 }
 
@@ -34,12 +35,20 @@ core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times co
   return s;
 }
 
-void write_curves(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns) {
-  for (auto const& c : changes)
-    if (phases const low = lower_of(*c.in_force, c.wanted); low != *c.in_force)
-      write(c, low, t, now_ns);
-  // The ends move even where the rates do not.
-  for (auto const& c : changes) write(c, c.wanted, t, now_ns);
+bool write_falling(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns) {
+  bool is_any = false;
+  for (auto const& c : changes) {
+    phases const low = lower_of(*c.in_force, c.wanted);
+    if (low == *c.in_force) continue;
+    write_phases(c, low, t, now_ns);
+    is_any = true;
+  }
+  return is_any;
+}
+
+/// The ends move even where the rates do not.
+void write_wanted(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns) {
+  for (auto const& c : changes) write_phases(c, c.wanted, t, now_ns);
 }
 
 }  // namespace sluice::node

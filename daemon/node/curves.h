@@ -7,8 +7,6 @@
 
 #include <span>
 
-#include "abi/segment.h"
-#include "base/foreign.h"
 #include "node/rates.h"
 #include "node/share_out.h"
 #include "segment/curve.h"
@@ -24,11 +22,9 @@ struct phase_times {
 
 core::curve_settings settings_of(unit_kind unit, phases const& p, phase_times const& t);
 
-using segment::write_curve;
-
 /// One channel whose curve is to change.
 struct curve_change {
-  foreign<abi::segment>* segment;
+  segment::curve_writer write;
   unsigned channel;
   unit_kind unit;
   phases* in_force;  // updated
@@ -36,7 +32,8 @@ struct curve_change {
   bool is_paused = false;  // stays closed after the lease
 };
 
-/// All channels of one supply on this node.
-void write_curves(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns);
+/// All channels of one supply on this node. First what falls in any phase; true: something does.
+bool write_falling(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns);
+void write_wanted(std::span<curve_change> changes, phase_times const& t, std::int64_t now_ns);
 
 }  // namespace sluice::node

@@ -156,31 +156,41 @@ void enforcer::share(std::int64_t now_ns) {
   share_watched(now_ns);
 }
 
-void enforcer::write(site_state const& site, std::int64_t now_ns) {
+/// What its streams are to have, and notes what they have.
+std::vector<curve_change> enforcer::changes_of(unsigned supply, site_state const& site) {
   auto const& control = site.site().control;
-  standing_.assign(tables_.size(), {});
-  for (unsigned i = 0; i < tables_.size(); ++i) {
-    table& t = tables_[i];
-    bool const is_shared = site.supplies()[i].is_shared();
-    bool const is_open = has_parent_ && t.alone && control.orphans == policy::orphan_mode::open;
-    std::vector<curve_change> changes;
-    for (std::size_t k = 0; k < t.entries.size(); ++k) {
-      stream& s = *t.entries[k].what;
-      rate const fair = t.wanted[k].now;
-      bool const is_watched = t.entries[k].who->record.monitor;
-      if (!is_watched) standing_[i].granted += fair;
-      s.share = fair;
-      s.is_held = control.enforce && !is_watched;
-      bool const is_free = (!is_shared || !control.enforce || is_open) && !t.claims[k].is_paused;
-      rate const all = unlimited(s.unit);
-      phases const wanted = is_free ? phases{all, all, all} : t.wanted[k];
-      changes.push_back({&t.entries[k].who->memory(), s.channel, s.unit, &s.in_force, wanted,
-                         t.claims[k].is_paused});
-    }
-    write_curves(changes, t.times, now_ns);
-    standing_[i].usable = t.usable;
-    standing_[i].is_orphan = has_parent_ && t.alone;
+  table& t = tables_[supply];
+  bool const is_shared = site.supplies()[supply].is_shared();
+  bool const is_open = has_parent_ && t.alone && control.orphans == policy::orphan_mode::open;
+  std::vector<curve_change> changes;
+  for (std::size_t k = 0; k < t.entries.size(); ++k) {
+    stream& s = *t.entries[k].what;
+    rate const fair = t.wanted[k].now;
+    bool const is_watched = t.entries[k].who->record.monitor;
+    if (!is_watched) standing_[supply].granted += fair;
+    s.share = fair;
+    s.is_held = control.enforce && !is_watched;
+    bool const is_free = (!is_shared || !control.enforce || is_open) && !t.claims[k].is_paused;
+    rate const all = unlimited(s.unit);
+    phases const wanted = is_free ? phases{all, all, all} : t.wanted[k];
+    changes.push_back({t.entries[k].who->map.writer(), s.channel, s.unit, &s.in_force, wanted,
+                       t.claims[k].is_paused});
   }
+  standing_[supply].usable = t.usable;
+  standing_[supply].is_orphan = has_parent_ && t.alone;
+  return changes;
+}
+
+void enforcer::write(site_state const& site, job_table const& jobs, std::int64_t now_ns) {
+  standing_.assign(tables_.size(), {});
+  std::vector<std::vector<curve_change>> all;
+  bool is_falling = false;
+  for (unsigned i = 0; i < tables_.size(); ++i) {
+    all.push_back(changes_of(i, site));
+    is_falling = write_falling(all[i], tables_[i].times, now_ns) || is_falling;
+  }
+  if (is_falling) jobs.settle();
+  for (unsigned i = 0; i < tables_.size(); ++i) write_wanted(all[i], tables_[i].times, now_ns);
 }
 
 void enforcer::write_fixed(job& j, verbs::job_overrides const* changed, std::int64_t now_ns) {
@@ -191,7 +201,7 @@ void enforcer::write_fixed(job& j, verbs::job_overrides const* changed, std::int
       if (changed->pause) wanted = 0;
     }
     if (wanted == f.in_force_q40) continue;
-    write_curve(j.memory(), f.channel, policy::settings_of(f.of.unit, wanted), now_ns);
+    j.map.write_curve(f.channel, policy::settings_of(f.of.unit, wanted), now_ns);
     f.in_force_q40 = wanted;
   }
 }
@@ -202,7 +212,7 @@ void enforcer::apply(site_state const& site, job_table const& jobs,
   collect(site, jobs, overrides);
   set_terms(site, child, in_force, now);
   share(now.mono_ns);
-  write(site, now.mono_ns);
+  write(site, jobs, now.mono_ns);
   for (auto const& j : jobs.all())
     if (!j->is_broken()) write_fixed(*j, overrides.find(j->key), now.mono_ns);
 }

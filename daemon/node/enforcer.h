@@ -74,7 +74,8 @@ class enforcer {
   void share(std::int64_t now_ns);
   void share_lone(policies::allocator* by, std::int64_t now_ns);
   void share_watched(std::int64_t now_ns);
-  void write(site_state const& site, std::int64_t now_ns);
+  std::vector<curve_change> changes_of(unsigned supply, site_state const& site);
+  void write(site_state const& site, job_table const& jobs, std::int64_t now_ns);
   static void write_fixed(job& j, verbs::job_overrides const* changed, std::int64_t now_ns);
 
   bool has_parent_;

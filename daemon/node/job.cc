@@ -99,7 +99,7 @@ job_record read_record(std::string const& text) try {
   throw sluice_error(fmt::format("job.json: {}", e.what()));
 }
 
-job::job(std::string folder_, job_record record_, segment::mapping map_)
+job::job(std::string folder_, job_record record_, segment::job_memory map_)
     : folder(std::move(folder_)),
       record(std::move(record_)),
       key(wire::job_key(record.uid, record.name)),

@@ -22,7 +22,7 @@
 #include "segment/cut_back.h"
 #include "segment/held_areas.h"
 #include "segment/job_life.h"
-#include "segment/mapping.h"
+#include "segment/job_memory.h"
 #include "segment/sums.h"
 
 namespace sluice::node {
@@ -118,7 +118,7 @@ struct job {
   job_record record;
   core::job_id key;  // wire::job_key
   uid_t owner = 0;   // see owner_by
-  segment::mapping map;
+  segment::job_memory map;
   segment::held_areas areas;
   unsigned leased_looks = 0;  // one after the other, that found a lease on one of its files
   std::vector<stream> streams;
@@ -139,7 +139,7 @@ struct job {
   bool wants_journal = false;  // a target of it is durable or ordered
   bool is_announced = false;   // the parent has been told its name
 
-  job(std::string folder_, job_record record_, segment::mapping map_);
+  job(std::string folder_, job_record record_, segment::job_memory map_);
   sluice::foreign<abi::segment>& memory() const { return *map; }
   /// Its owner keeps the daemon from its files by leases.
   bool is_leased() const { return leased_looks >= most_leased_looks; }

@@ -112,7 +112,7 @@ void job_table::add_joiner(job& j, local::peer const& who) {
   auto const mark = mark_of(who);
   if (!mark) return;
   keep_mark(j.record.joiners, *mark, most_joiners);
-  j.memory().head.holder.store(abi::holder_word(mark->pid, mark->start_ticks));
+  j.map.set_holder(abi::holder_word(mark->pid, mark->start_ticks));
 }
 
 void check_keeps_targets(job const& j, join_request const& request) {
@@ -139,7 +139,7 @@ std::string class_for(local::peer const& who, std::optional<std::string> const& 
 void open_up(job& j, unsigned channel, std::int64_t now_ns) {
   auto const unit = static_cast<unit_kind>(j.memory().rules.channel[channel].unit);
   rate const all = unlimited(unit);
-  write_curve(j.memory(), channel, settings_of(unit, {all, all, all}, {}), now_ns);
+  j.map.write_curve(channel, settings_of(unit, {all, all, all}, {}), now_ns);
 }
 
 std::vector<std::string> not_governed(site_state const& site, job const& j) {
@@ -163,13 +163,14 @@ process_teller::owner who_started(owner_lookup people) {
 
 job_table::job_table(std::string run_dir, std::string library, std::string node_name,
                      runtime::logger& log, process_teller::starter start, owner_lookup owner_of,
-                     segment::tidier* tidier, process_teller::look read)
+                     segment::tidier* tidier, process_teller::look read, segment::far_memory* far)
     : run_dir_(std::move(run_dir)),
       library_(std::move(library)),
       node_name_(std::move(node_name)),
       log_(log),
       processes_(std::move(start), std::move(read), who_started(owner_of)),
       owner_of_(std::move(owner_of)),
+      far_(far),
       tidier_(tidier != nullptr ? *tidier : own_tidier_),
       remains_(run_dir_, tidier_, owner_of_) {
   if (geteuid() != 0) return;
@@ -189,6 +190,24 @@ std::optional<job_table::whose> job_table::named_by(std::string const& folder) {
   uid_t uid = 0;
   if (!to_number(std::string_view(folder).substr(0, at), uid)) return std::nullopt;
   return whose{uid, folder.substr(at + 1)};
+}
+
+void job_table::look(std::span<job* const> some, std::uint32_t parts) const {
+  if (far_ == nullptr) return;
+  std::vector<segment::far_region*> regions;
+  for (job* const j : some)
+    if (j->map.far() != nullptr && !j->is_broken()) regions.push_back(j->map.far());
+  if (!regions.empty()) far_->look(regions, parts);
+}
+
+void job_table::look(std::uint32_t parts) const {
+  std::vector<job*> all;
+  for (auto const& j : jobs_) all.push_back(j.get());
+  look(all, parts);
+}
+
+void job_table::look(job const& j, std::uint32_t parts) const {
+  if (j.map.far() != nullptr && !j.is_broken()) far_->look(*j.map.far(), parts);
 }
 
 job* job_table::find(uid_t uid, std::string const& name) const {
@@ -367,7 +386,7 @@ job& job_table::make(local::peer const& who, std::string const& name, join_reque
   if (auto const mark = mark_of(who)) r.joiners.push_back(maker = *mark);
   make_files({folder, name, library_, who.uid, who.gid, maker, to_text(r)}, limits.compiled);
   try {
-    adopt_one(folder, site);
+    adopt_one(folder, site, segment::job_age::made_now);
   } catch (...) {
     retire(folder, who.uid);
     throw;
@@ -464,15 +483,15 @@ void job_table::bind_streams(job& j, site_state const& site, std::int64_t now_ns
     if (auto const channel = place_of(names, f.name)) j.fixed.push_back({*channel, f});
 }
 
-void job_table::adopt_one(std::string const& folder, site_state const& site) {
+void job_table::adopt_one(std::string const& folder, site_state const& site, segment::job_age age) {
   std::string const dir = segment::job_dir(run_dir_, folder);
   job_record record = read_record(record_text(dir));
   if (folder_of(record.uid, record.name) != folder) throw sluice_error("another job's job.json");
   uid_t const uid = record.uid;
-  auto map = segment::mapping::open(dir + "/segment", uid);
+  auto map = segment::job_memory::open(dir + "/segment", uid, owner(uid), far_, age);
   auto j = std::make_unique<job>(folder, std::move(record), std::move(map));
   j->wants_journal = is_here(segment::order_path(dir + "/segment"));
-  j->owner = owner_by(owner_of_, uid);
+  j->owner = owner(uid);
   heed_lease(*j, !j->areas.hold(dir, uid));
   bind_streams(*j, site, steady_ns());
   auto const after = std::find_if(jobs_.begin(), jobs_.end(),

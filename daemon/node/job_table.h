@@ -56,10 +56,20 @@ class job_table {
   static constexpr std::size_t most_journal_folders_of_an_owner = 8;  // with files of his, too
 
   /// `tidier`: null: its tasks are done at once. `start`: see process_teller. `owner_of`: whose a
-  /// job is, where bounds hold for one user. `read`: how one looks at a process.
+  /// job is, where bounds hold for one user. `read`: how one looks at a process. `far`: who touches
+  /// the memory of other users' jobs; null: we.
   job_table(std::string run_dir, std::string library, std::string node_name, runtime::logger& log,
             process_teller::starter start = {}, owner_lookup owner_of = {},
-            segment::tidier* tidier = nullptr, process_teller::look read = read_stat);
+            segment::tidier* tidier = nullptr, process_teller::look read = read_stat,
+            segment::far_memory* far = nullptr);
+
+  /// These parts (segment::part) of all jobs, or of one, are seen as they are now. Of a job whose
+  /// owner's memory does not come in time they are as before.
+  void look(std::uint32_t parts) const;
+  void look(std::span<job* const> some, std::uint32_t parts) const;
+  void look(job const& j, std::uint32_t parts) const;
+  /// What was written to all is in force, but for those whose memory does not come in time.
+  void settle() const { look(0u); }
 
   /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
   /// taken over, such as a segment of an earlier version, is left alone while it may live.
@@ -137,7 +147,8 @@ class job_table {
   owner_lookup const& owners() const { return owner_of_; }
 
  private:
-  void adopt_one(std::string const& folder, site_state const& site);
+  void adopt_one(std::string const& folder, site_state const& site,
+                 segment::job_age age = segment::job_age::older);
   bool can_take_over(std::string const& folder, site_state const& site);
   job& make(local::peer const& who, std::string const& name, join_request const& request,
             site_state const& site, std::string* note = nullptr);
@@ -174,6 +185,7 @@ class job_table {
   std::function<home_state(uid_t)> home_of_;
   process_teller processes_;
   owner_lookup owner_of_;
+  segment::far_memory* far_;
   segment::tidier own_tidier_;  // where nobody else is there for it
   segment::tidier& tidier_;
   segment::remains remains_;      // of jobs that are over, and whose files somebody holds

@@ -132,6 +132,7 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
   while (budget != 0) {
     auto const owner = rounds_.next(now_ns, is_fast ? count_every_ns : count_quiet_ns);
     if (!owner) break;
+    if (!turns_.contains(*owner)) jobs_.look(of_owner[*owner], segment::glance | segment::slots);
     turn& t = turns_[*owner];
     bool const is_done = std::ranges::all_of(of_owner[*owner], [&](job* j) {
       if (j->folder <= t.after) return true;
@@ -203,6 +204,7 @@ void job_watch::find_escaped(job& j, std::vector<suspect> const& suspects) {
   auto const judge_all = [&] { j.escapes = judge(suspects, counted); };
   if (!asks_counted(suspects)) return judge_all();
   // Who has no time left keeps what was found before.
+  jobs_.look(j, segment::counts);
   if (times_.figures.spend(j.owner, [&] { counted = counted_bytes(j); })) judge_all();
 }
 

@@ -40,10 +40,15 @@ class loop_time {
     owners_ = all.size();
   }
 
+  /// Or owes less than that.
+  bool has_time(uid_t owner, std::int64_t debt_ns = 0) {
+    return left_of(owner, now_ns_()) > -debt_ns;
+  }
+
   /// Does `work` for a job of that owner, if he has time left.
   template <class Work>
   bool spend(uid_t owner, Work&& work) {
-    if (left_of(owner, now_ns_()) <= 0) return false;
+    if (!has_time(owner)) return false;
     spend_anyhow(owner, work);
     return true;
   }
@@ -106,10 +111,10 @@ class loop_time {
 struct loop_times {
   loop_time steps;    // who waits, and what background work does
   loop_time figures;  // what is told: metrics, history, results, answers
+  loop_time waits;    // until memory has come that another process looks at
 
   void set_owners(std::set<uid_t> const& all) {
-    steps.set_owners(all);
-    figures.set_owners(all);
+    for (loop_time* const each : {&steps, &figures, &waits}) each->set_owners(all);
   }
 };
 

@@ -125,6 +125,7 @@ void node_role::add_small(job const& j, json& answer) const {
 
 void node_role::add_to_explain(std::size_t number, json& answer) const {
   job const& j = at(number);
+  s_.jobs.look(j, segment::whole);
   bool const is_read = s_.loop.figures.spend(j.owner, [&] { add_small(j, answer); });
   if (!is_read)
     answer["lines"].push_back(

@@ -141,7 +141,8 @@ join_request join_of(json const& request) {
 void note_paths(state& s, job& j, std::string const& dir, unsigned parts) {
   try {
     if (j.is_broken()) return;
-    segment::add_path_area(j.memory(), dir + "/segment", j.record.uid, j.record.gid, parts);
+    segment::add_path_area(dir + "/segment", j.record.uid, j.record.gid, parts);
+    j.map.change({.what = segment::touch::beside, .word = abi::paths_beside});
     j.areas.hold(dir, j.record.uid);  // what a lease keeps from us is tried again
   } catch (error const& e) {
     s.services.log.warning("paths cannot be noted", {{"job", j.record.name}, {"why", e.what()}});

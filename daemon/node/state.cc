@@ -49,7 +49,8 @@ state::state(runtime::config const& c, runtime::services& s)
     : config(c),
       services(s),
       site(c.name),
-      jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of, s.tidier),
+      jobs(c.run_dir, find_library(), c.name, s.log, tellers_of(s), s.owner_of, s.tidier, read_stat,
+           s.far_memory),
       steered(jobs, site, overrides, loop.figures, !c.parents.empty()),
       held_back(jobs, site, overrides, loop.steps),
       promised(jobs, site, overrides, loop.figures, !c.parents.empty()),
@@ -57,13 +58,17 @@ state::state(runtime::config const& c, runtime::services& s)
       journals(s.journal_keeper, c.journal, c.run_dir, s.log),
       lease(c, s.incarnation, s.log),
       asked(s.owner_of),
-      gates(c.run_dir, s.incarnation, s.owner_of, s.log),
+      gates(c.run_dir, s.incarnation, s.owner_of, s.far_memory, s.log),
       sums(jobs, site, overrides, loop, !c.parents.empty()),
       folders(c.run_dir),
       announced_(jobs, site, s.log),
       watch_(jobs, loop, walks_of(s), s.log) {
   moment const at = now();
   started_ns_ = at.mono_ns;
+  if (s.far_memory != nullptr)
+    s.far_memory->pay_by(
+        {[this](uid_t owner, std::int64_t debt_ns) { return loop.waits.has_time(owner, debt_ns); },
+         [this](uid_t owner, std::int64_t took_ns) { loop.waits.charge(owner, took_ns); }});
   if (!c.parents.empty()) parent = std::make_unique<parent_link>(config, s, lease, site, jobs);
   recall_overrides();
   start_policy(at);
@@ -181,6 +186,7 @@ void state::enforce(moment at) {
 // ---- measuring ----
 
 bool state::measure(moment at) {
+  jobs.look(segment::glance);
   auto const seen = sums.measure(at.mono_ns);
   held_back.look(at.mono_ns);
   if (seen.is_waiting) stir(at);
@@ -188,12 +194,14 @@ bool state::measure(moment at) {
 }
 
 void state::end_cycle(moment at) {
+  if (steered.is_any()) jobs.look(segment::counts);
   sums.end_cycle(at.mono_ns);
   promised.look(at.mono_ns);
   steered.look(at.mono_ns);
 }
 
 void state::tell(moment at) {
+  jobs.look(segment::whole);
   sums.count();
   sums.remember(services.board, steered, at);
   runtime::metric_table& m = services.metrics;
@@ -227,6 +235,7 @@ void state::remove_ended(moment at) {
     if (j->life.state == segment::life_state::over && gates.may_end(j->folder))
       gone.push_back(j.get());
   if (gone.empty()) return;
+  jobs.look(gone, segment::whole);
   sums.count_last(gone, services.board, steered, at);
   bool has_forgotten = false;
   for (job* j : gone) {
@@ -286,6 +295,7 @@ job* state::take_announced(std::string const& name, moment at) {
 }
 
 void state::release_job(job& j) {
+  jobs.look(j, segment::whole);
   if (!j.is_broken() && j.record.scheduler->is_metered) {
     std::string text;
     auto const read = [&] { text = result_text(j, terms_of(j), jobs.run_dir()); };
@@ -300,6 +310,7 @@ void state::release_job(job& j) {
 /// The job ends, so who has no time left is told nevertheless.
 std::string state::outcome_of(job const& j) {
   std::string out;
+  jobs.look(j, segment::whole);
   loop.figures.spend_anyhow(j.owner, [&] { out = outcome_line(j, terms_of(j)); });
   return out;
 }

@@ -107,6 +107,8 @@ kept_capabilities drop_capabilities(role_kind role) {
 
 void drop_to_tidier() { drop_to(of_a_node); }
 
+void drop_all() { drop_to({}); }
+
 kept_capabilities drop_to_journal() { return drop_to(of_a_log); }
 
 void without_capabilities(std::function<void()> const& make) {

@@ -7,6 +7,7 @@
 //   cap_dac_read_search  lists /proc/PID/fd of other users
 //   cap_sys_ptrace       reads /proc/PID/{environ,exe,io,maps}
 // The process that clears away what users' jobs leave (segment/tidier.h) has the first two as well.
+// Those that touch the memory of users' jobs (segment/far_memory.h) have none.
 // The keeper of its journals (node/journal_keeper.h) is a process of its own with the capabilities
 // of sluice-order(8). The daemon of root's journal has the same; those of other users have none.
 // The loop, and the threads that read what strangers send (HTTP, ZeroMQ), have none of them.
@@ -34,6 +35,9 @@ kept_capabilities drop_to_journal();
 
 /// The same for the process that tidies files of jobs: cap_chown and cap_dac_override.
 void drop_to_tidier();
+
+/// The same for those that touch the memory of users' jobs: none.
+void drop_all();
 
 /// Runs `make` in a thread of its own that gives up every capability: the threads that it starts
 /// have none either. What it throws is thrown here.

@@ -16,6 +16,7 @@
 #include "runtime/signals.h"
 
 namespace sluice::segment {
+class far_memory;
 class tidier;
 }  // namespace sluice::segment
 
@@ -47,10 +48,11 @@ struct services {
   int journal_keeper = -1;     // socket of node/journal_keeper.h; -1: this daemon keeps no log
   dashboard* board = nullptr;  // the loop tells it what happens; null in tests
   launcher* walks = nullptr;   // threads that look at processes; null: those of the loop
-  segment::tidier* tidier = nullptr;  // of users' files; null: the loop does it
-  fresh_look* looks = nullptr;        // readers of figures ask the loop; null in tests
-  policy_log* policies = nullptr;     // the versions that were in force; null in tests
-  owner_lookup owner_of = {};         // for bounds that hold for one user; none in tests
+  segment::tidier* tidier = nullptr;          // of users' files; null: the loop does it
+  segment::far_memory* far_memory = nullptr;  // of users' jobs; null: the loop touches it
+  fresh_look* looks = nullptr;                // readers of figures ask the loop; null in tests
+  policy_log* policies = nullptr;             // the versions that were in force; null in tests
+  owner_lookup owner_of = {};                 // for bounds that hold for one user; none in tests
   /// On SIGHUP: reads configuration (file and flags), policy and keys again. Throws sluice::error
   /// when anything is wrong: all stays as it was. Telling the service manager and the log is the
   /// caller's, who has more to do until it is true.

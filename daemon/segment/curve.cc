@@ -27,6 +27,12 @@ void write_curve(foreign<abi::segment>& s, unsigned channel, core::curve_setting
   syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, mask);
 }
 
+curve_writer writer_of(foreign<abi::segment>& s) {
+  return [&s](unsigned channel, core::curve_settings const& settings, std::int64_t now_ns) {
+    write_curve(s, channel, settings, now_ns);
+  };
+}
+
 waiting who_waits(foreign<abi::segment> const& s, unsigned channel) {
   constexpr auto relaxed = std::memory_order_relaxed;
   unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "abi/segment.h"
 #include "base/foreign.h"
@@ -13,6 +14,11 @@ namespace sluice::segment {
 /// A new curve for a channel; wakes whom it concerns. One writer at a time.
 void write_curve(foreign<abi::segment>& s, unsigned channel, core::curve_settings const& settings,
                  std::int64_t now_ns);
+
+/// The same, by whoever may write there.
+using curve_writer = std::function<void(unsigned channel, core::curve_settings const& settings,
+                                        std::int64_t now_ns)>;
+curve_writer writer_of(foreign<abi::segment>& s);
 
 struct waiting {
   std::uint32_t waiters = 0;

@@ -38,23 +38,30 @@ void cut_texts(core::ruleset& rules) {
 
 mapping mapping::open(std::string const& path) { return open(path, geteuid()); }
 
-mapping mapping::open(std::string const& path, uid_t owner) {
-  foreign_file const file = open_foreign(path, O_RDWR, owner);
+descriptor open_segment(std::string const& path, uid_t owner) {
+  foreign_file file = open_foreign(path, O_RDWR, owner);
   if (file.error == EPERM) throw sluice_error(path + ": not a file of ours");
   if (file.error == EWOULDBLOCK) throw sluice_error(path + ": its owner holds a lease on it");
   if (!file) throw sluice_error(fmt::format("{}: {}", path, std::strerror(file.error)));
   if (file.st.st_size != sizeof(abi::segment))
     throw sluice_error(path + ": made by another version of sluice");
-  mapping m(map(file.fd.get(), path));
-  if (!m.guard_->is_held()) throw sluice_error(path + ": too much memory of jobs is mapped");
-  if (char const* why =
-          abi::refuse_head(as_shared(*m), static_cast<std::uint64_t>(file.st.st_size)))
+  return std::move(file.fd);
+}
+
+void check_segment(foreign<abi::segment> const& s, std::string const& path) {
+  if (char const* why = abi::refuse_head(as_shared(s), sizeof(abi::segment)))
     throw sluice_error(fmt::format("{}: {}", path, why));
   try {
-    rules_of(*m);  // a copy: the owner may write it at this moment
+    rules_of(s);  // a copy: the owner may write it at this moment
   } catch (error const& e) {
     throw sluice_error(fmt::format("{}: {}", path, e.what()));
   }
+}
+
+mapping mapping::open(std::string const& path, uid_t owner) {
+  mapping m(map(open_segment(path, owner).get(), path));
+  if (!m.guard_->is_held()) throw sluice_error(path + ": too much memory of jobs is mapped");
+  check_segment(*m, path);
   return m;
 }
 

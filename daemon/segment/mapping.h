@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "abi/segment.h"
+#include "base/descriptor.h"
 #include "base/foreign.h"
 #include "base/guard.h"
 
@@ -43,6 +44,11 @@ class mapping {
   abi::segment* at_;
   std::unique_ptr<guarded_memory> guard_;
 };
+
+/// The file of a segment that must belong to `owner`. Throws when it is none of ours.
+descriptor open_segment(std::string const& path, uid_t owner);
+/// Throws when head or ruleset are not those of a segment of our layout.
+void check_segment(foreign<abi::segment> const& s, std::string const& path);
 
 /// The ruleset, read once and checked: whoever owns the file can write in it at any time. Throws
 /// when it is none.

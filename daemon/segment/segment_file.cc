@@ -379,12 +379,10 @@ void add_his_paths(std::string const& dir, uid_t uid, gid_t gid, path_filler con
 
 }  // namespace
 
-void add_path_area(foreign<abi::segment>& s, std::string const& segment_path, uid_t uid, gid_t gid,
-                   unsigned parts) {
+void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsigned parts) {
   std::string const dir = segment_path.substr(0, segment_path.rfind('/'));
   auto const add = own_links(dir) == dir ? add_own_paths : add_his_paths;
   add(dir, uid, gid, [&](abi::path_area& a) { fill(a, uid, parts); });
-  s.head.areas.fetch_or(abi::paths_beside);
 }
 
 }  // namespace sluice::segment

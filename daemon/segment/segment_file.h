@@ -66,10 +66,9 @@ bool create(std::string const& run_dir, new_job const& made, policy::compiled co
 bool create(std::string const& run_dir, std::string const& job, std::string const& library,
             policy::compiled const& limits);
 
-/// Makes the area of abi/path_area.h beside the segment `s`, of that user, unless it is there: from
-/// now on programs that start in the job note the first `parts` parts of the directories they use.
-/// Waits for nobody: no file of his is opened or changed.
-void add_path_area(foreign<abi::segment>& s, std::string const& segment_path, uid_t uid, gid_t gid,
-                   unsigned parts);
+/// Makes the area of abi/path_area.h beside a segment, of that user, unless it is there: for
+/// programs that note the first `parts` parts of the directories they use, when the segment says
+/// that it is there. Waits for nobody: no file of his is opened or changed.
+void add_path_area(std::string const& segment_path, uid_t uid, gid_t gid, unsigned parts);
 
 }  // namespace sluice::segment

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order matters: signals are blocked, the keeper of the log and the tidier are forked and
-// capabilities are dropped while there is one thread, the first ZeroMQ context comes after all of
-// that; what can be wrong is found before anything is changed.
+// The order matters: signals are blocked. Processes (the keeper of the log, the tidier, the maker
+// of those that touch users' memory) are forked, and capabilities are dropped, while there is one
+// thread. The first ZeroMQ context comes after all of that. What can be wrong is found before
+// anything is changed.
 #include "sluiced/daemon.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@
 #include "runtime/privileges.h"
 #include "runtime/services.h"
 #include "runtime/start.h"
+#include "segment/far_memory.h"
 #include "segment/journal_process.h"
 #include "segment/run_dir.h"
 #include "segment/tidier.h"
@@ -154,6 +156,12 @@ std::unique_ptr<segment::tidier> begin_tidier(config const& c) {
   return std::make_unique<segment::tidier>([] { runtime::drop_to_tidier(); });
 }
 
+/// The same.
+std::unique_ptr<segment::far_memory> begin_far_memory(config const& c) {
+  if (c.role != runtime::role_kind::node || geteuid() != 0) return nullptr;
+  return std::make_unique<segment::far_memory>([] { runtime::drop_all(); });
+}
+
 /// Threads that look at processes may outlive us, and ask.
 owner_lookup look_for_owners() {
   return [known = std::make_shared<owners>()](uid_t uid) { return known->of(uid, steady_ns()); };
@@ -207,6 +215,7 @@ int run_daemon(runtime::command_line const& line) {
   owner_lookup const owner_of = look_for_owners();
   node::journal_child const keeper = begin_journals(c, owner_of);
   std::unique_ptr<segment::tidier> const tidier = begin_tidier(c);
+  std::unique_ptr<segment::far_memory> const far_memory = begin_far_memory(c);
   std::unique_ptr<runtime::launcher> walks;
   runtime::kept_capabilities watching;
   if (c.role == runtime::role_kind::node)
@@ -245,6 +254,7 @@ int run_daemon(runtime::command_line const& line) {
   s.policies = &policies;
   s.owner_of = owner_of;
   s.tidier = tidier.get();
+  s.far_memory = far_memory.get();
   s.journal_keeper = keeper.socket.get();
   s.reload = [&] { return read_again(line, written, c, log); };
 

@@ -117,10 +117,12 @@ void use_meter(node::demand_meter& m, node::unit_kind unit, std::int64_t& now_ns
 
 void write_curve(std::uint8_t how, std::int64_t now_ns) {
   node::phases before = {paid, 1000, 2000};
-  node::curve_change change = {&memory(), 0, node::unit_kind::ops, &before, {how * 10'000u, 0, 0}};
+  node::curve_change change = {
+      segment::writer_of(memory()), 0, node::unit_kind::ops, &before, {how * 10'000u, 0, 0}};
   node::phase_times const times = {(how & 1) != 0 ? now_ns + 100 * ms : 0, now_ns + 200 * ms,
                                    (how & 2) != 0};
-  node::write_curves({&change, 1}, times, now_ns);
+  node::write_falling({&change, 1}, times, now_ns);
+  node::write_wanted({&change, 1}, times, now_ns);
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ std::int64_t hold_back::look(std::int64_t now_ns) {
   if (!lock_ || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return due_ns_;
   bool is_news = false, is_busy = false;
   for (auto& k : keepers_) {
-    is_news = k.look(segment_, policies::unbounded, now_ns) || is_news;
+    is_news =
+        k.look(segment_, policies::unbounded, now_ns, segment::writer_of(segment_)) || is_news;
     is_busy = is_busy || k.is_busy(now_ns);
   }
   flock(lock_.get(), LOCK_UN);

@@ -72,11 +72,13 @@ std::string not_governed(json const& job) {
   return fmt::format("  not governed:{} (started before the policy)", names);
 }
 
-/// Of the daemon's jobs, those whose files we may read.
+/// Of the daemon's jobs, our own: the memory of others' may not come, or take its time.
 void add_small(global_options const& global, json& rows) {
   for (json& row : rows) try {
       std::string const name = row.value("job", "");
-      std::string const whose = row.contains("uid") ? row["uid"].dump() + "@" + name : name;
+      bool const has_uid = row.contains("uid");
+      if (has_uid && row["uid"] != geteuid()) continue;
+      std::string const whose = has_uid ? row["uid"].dump() + "@" + name : name;
       if (auto const job = find_readable_job(global, whose)) put_small(row, *job);
     } catch (std::exception const&) {
       continue;  // a name that no job on this node can have

@@ -290,7 +290,8 @@ membership make_or_join(std::string const& run_dir, run_options const& options,
     join_running(m, options, limits);
   if (unsigned const parts = paths_wanted(options).parts; parts != 0) {
     auto const memory = segment::mapping::open(m.segment);
-    segment::add_path_area(*memory, m.segment, geteuid(), getegid(), parts);
+    segment::add_path_area(m.segment, geteuid(), getegid(), parts);
+    memory->head.areas.fetch_or(abi::paths_beside);
   }
   return m;
 }

@@ -54,7 +54,9 @@ struct kept_job {
   void move(std::string_view name, std::uint64_t bytes) {
     s->owned[0].channel[channel(name)].amount += bytes;
   }
-  void look(policies::rate most = policies::unbounded) { by->look(*s, most, now_ns += 20 * ms); }
+  void look(policies::rate most = policies::unbounded) {
+    by->look(*s, most, now_ns += 20 * ms, segment::writer_of(*s));
+  }
   double limit_of_high() const {
     return policy::per_second(core::unit_kind::bytes,
                               segment::rate_of(*s, channel("data:compaction-high@tmp"), now_ns));

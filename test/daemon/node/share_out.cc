@@ -185,14 +185,19 @@ TEST_CASE("what falls is written before what rises", "[node][share]") {
   for (auto* s : {a.get(), b.get()}) core::init(s->bucket[0], begin, 1000);
   phases pa, pb;
   auto const ops = node::unit_kind::ops;
-  std::vector<node::curve_change> first = {{a.get(), 0, ops, &pa, {60'000, 600, 6'000}},
-                                           {b.get(), 0, ops, &pb, {40'000, 400, 4'000}}};
+  auto const of_a = segment::writer_of(*a), of_b = segment::writer_of(*b);
+  auto const write_curves = [](std::span<node::curve_change> changes, auto const& t, int now_ns) {
+    node::write_falling(changes, t, now_ns);
+    node::write_wanted(changes, t, now_ns);
+  };
+  std::vector<node::curve_change> first = {{of_a, 0, ops, &pa, {60'000, 600, 6'000}},
+                                           {of_b, 0, ops, &pb, {40'000, 400, 4'000}}};
   node::phase_times const times = {5'000'000'000, 6'000'000'000, false};
-  node::write_curves(first, times, 2000);
-  std::vector<node::curve_change> swap = {{a.get(), 0, ops, &pa, {40'000, 400, 4'000}},
-                                          {b.get(), 0, ops, &pb, {60'000, 600, 6'000}}};
+  write_curves(first, times, 2000);
+  std::vector<node::curve_change> swap = {{of_a, 0, ops, &pa, {40'000, 400, 4'000}},
+                                          {of_b, 0, ops, &pb, {60'000, 600, 6'000}}};
   std::uint32_t const gen_a = a->bucket[0].gen.load(), gen_b = b->bucket[0].gen.load();
-  node::write_curves(swap, times, 3000);
+  write_curves(swap, times, 3000);
   CHECK(pa == phases{40'000, 400, 4'000});
   CHECK(pb == phases{60'000, 600, 6'000});
   CHECK(a->bucket[0].gen.load() == gen_a + 2);  // lowered before all others, and in its turn

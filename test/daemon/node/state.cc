@@ -576,7 +576,7 @@ TEST_CASE("a segment that its owner lets grow gets its size again", "[node][stat
   node::job& j = w.join("j");
   std::string const path = segment::segment_path(w.run, j.folder);
   std::string const paths = fs::path(path).parent_path() / "paths";
-  segment::add_path_area(j.memory(), path, geteuid(), getegid(), 2);
+  segment::add_path_area(path, geteuid(), getegid(), 2);
   fs::resize_file(paths, sizeof(abi::path_area) + (64 << 20));
   SECTION("longer") { fs::resize_file(path, sizeof(abi::segment) + (64 << 20)); }
   SECTION("room beyond its end") {

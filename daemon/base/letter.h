@@ -10,7 +10,7 @@
 
 #include "base/descriptor.h"
 
-namespace sluice::journal {
+namespace sluice {
 
 template <class Words>
 class letter {
@@ -71,4 +71,4 @@ class letter {
   }
 };
 
-}  // namespace sluice::journal
+}  // namespace sluice

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "segment/touch.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <cstring>
+
+#include "segment/curve.h"
+
+namespace sluice::segment {
+
+namespace {
+
+using abi::after_state;
+
+void wake(foreign<std::atomic<std::uint32_t>>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, ~0u);
+}
+
+void change_slot(foreign<abi::after_slot>& s, std::uint32_t expected, after_state next) {
+  s.word.compare_exchange_strong(expected, abi::word_of(expected >> 3, next));
+}
+
+void answer(foreign<abi::after_area>& a, memory_change const& c) {
+  foreign<abi::after_slot>& s = a.slot[c.index];
+  if (c.result != 0)
+    abi::put_text(as_shared(a.head.reason), c.text, strnlen(c.text, sizeof c.text));
+  s.result.store(c.result);
+  std::uint32_t seen = c.expected;
+  if (s.word.compare_exchange_strong(seen, abi::word_of(seen >> 3, after_state::done)))
+    wake(s.word);
+}
+
+/// Bytes of two segments that lie at the same place.
+class copying {
+ public:
+  copying(foreign<abi::segment> const& from, abi::segment& to)
+      : from_(reinterpret_cast<char const*>(&as_shared(from))), to_(reinterpret_cast<char*>(&to)) {}
+  void bytes(std::size_t at, std::size_t count) { std::memcpy(to_ + at, from_ + at, count); }
+
+ private:
+  char const* from_;
+  char* to_;
+};
+
+constexpr std::size_t shard_at(unsigned i) {
+  return offsetof(abi::segment, owned) + i * sizeof(abi::shard);
+}
+static_assert(offsetof(abi::segment, common) == shard_at(abi::owned_shards));
+
+/// Shards that somebody counts in, or has counted in.
+template <class Visit>
+void each_shard(abi::segment const& s, Visit&& visit) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
+  for (unsigned i = 0; i < used; ++i) visit(shard_at(i));
+  if (s.head.commons_used.load(relaxed) == 0) return;
+  for (unsigned i = 0; i < abi::common_shards; ++i) visit(shard_at(abi::owned_shards + i));
+}
+
+void copy_glance(copying& c, abi::segment& to, unsigned channels) {
+  c.bytes(0, offsetof(abi::segment, bucket) + channels * sizeof(core::bucket));
+  each_shard(to, [&](std::size_t at) {
+    c.bytes(at, offsetof(abi::shard, channel) + channels * sizeof(abi::channel_counters));
+  });
+  c.bytes(offsetof(abi::segment, channel), channels * sizeof(abi::channel_state));
+}
+
+void copy_counts(copying& c, foreign<abi::segment> const& from, abi::segment& to) {
+  c.bytes(offsetof(abi::segment, rules), sizeof(core::ruleset));
+  unsigned const targets = std::min(to.rules.target_count, core::max_targets);
+  c.bytes(offsetof(abi::segment, size), targets * sizeof(abi::access_sizes));
+  c.bytes(offsetof(abi::segment, hint),
+          offsetof(abi::segment, time) - offsetof(abi::segment, hint));
+  for (unsigned t = 0; t < targets; ++t)
+    for (unsigned i = 0; i < core::op_count; ++i)
+      if (from.time[t][i].samples.load(std::memory_order_relaxed) != 0)
+        c.bytes(offsetof(abi::segment, time) + (t * core::op_count + i) * sizeof(abi::call_time),
+                sizeof(abi::call_time));
+  each_shard(to, [&](std::size_t at) {
+    c.bytes(at + offsetof(abi::shard, call), sizeof(abi::shard::call));
+  });
+}
+
+}  // namespace
+
+std::size_t bytes_of(region_kind kind) {
+  return kind == region_kind::segment ? sizeof(abi::segment) : sizeof(abi::after_area);
+}
+
+void apply(foreign<abi::segment>& s, memory_change const& c) {
+  if (c.what == touch::curve && c.index < core::max_channels)
+    write_curve(s, c.index, c.curve, c.at_ns);
+  if (c.what == touch::holder) s.head.holder.store(c.word);
+  if (c.what == touch::beside) s.head.areas.fetch_or(static_cast<std::uint32_t>(c.word));
+}
+
+void apply(foreign<abi::after_area>& a, memory_change const& c) {
+  if (c.what == touch::known) {
+    a.head.book.store(c.word);
+    a.head.known.store(1);
+    wake(a.head.known);
+  }
+  if (c.index >= abi::after_slots) return;
+  foreign<abi::after_slot>& s = a.slot[c.index];
+  if (c.what == touch::free_slot) change_slot(s, c.expected, after_state::free);
+  if (c.what == touch::take_slot) change_slot(s, c.expected, after_state::taken);
+  if (c.what == touch::waits_for)
+    abi::put_text(as_shared(s.waits_for), c.text, strnlen(c.text, sizeof c.text));
+  if (c.what == touch::answer) answer(a, c);
+}
+
+void copy_parts(foreign<abi::segment> const& from, abi::segment& to, std::uint32_t parts) {
+  copying c(from, to);
+  std::uint32_t const named = from.rules.channel_count;
+  unsigned const channels = std::min(named, core::max_channels);
+  if ((parts & glance) != 0) copy_glance(c, to, channels);
+  if ((parts & slots) != 0)
+    c.bytes(offsetof(abi::segment, far_process), sizeof(abi::segment::far_process));
+  if ((parts & counts) != 0) copy_counts(c, from, to);
+}
+
+void copy_parts(foreign<abi::after_area> const& from, abi::after_area& to) {
+  std::memcpy(static_cast<void*>(&to), &as_shared(from), sizeof to);
+}
+
+}  // namespace sluice::segment
