@@ -140,7 +140,8 @@ struct job {
   bool is_announced = false;   // the parent has been told its name
 
   job(std::string folder_, job_record record_, segment::job_memory map_);
-  sluice::foreign<abi::segment>& memory() const { return *map; }
+  /// To be read: whoever writes there, but for its programs, writes by `map`.
+  sluice::foreign<abi::segment> const& memory() const { return *map; }
   /// Its owner keeps the daemon from its files by leases.
   bool is_leased() const { return leased_looks >= most_leased_looks; }
   /// It is to go: its file was cut short, and nothing in it means anything any more, or it is

@@ -29,8 +29,8 @@ std::map<std::string, double> opens_told(runtime::op_history const& h) {
 }
 
 void count_opens(node::job& j) {
-  j.memory().head.shards_used.store(1);
-  j.memory().owned[0].call[static_cast<unsigned>(call::open)].calls.store(calls);
+  (*j.map).head.shards_used.store(1);
+  (*j.map).owned[0].call[static_cast<unsigned>(call::open)].calls.store(calls);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ struct world {
   }
   void apply() { rates.apply(site, *jobs, overrides, child, {}, at); }
   core::curve_settings curve(node::job& j) {
-    return core::current(as_shared(j.memory().bucket[j.streams.at(0).channel]));
+    return core::current(as_shared((*j.map).bucket[j.streams.at(0).channel]));
   }
   rate pays(node::job& j) { return node::rate_of_q40(node::unit_kind::ops, curve(j).rate_q40); }
 };

@@ -41,7 +41,7 @@ std::string background_policy(std::string const& path) {
 
 /// A thread waits for what the job's first stream has booked.
 void wait_for_much(node::job& j) {
-  auto& s = as_shared(j.memory());
+  auto& s = as_shared((*j.map));
   unsigned const channel = j.streams.at(0).channel;
   s.head.shards_used = 1;
   s.owned[0].waiting.channel = channel + 1;
@@ -50,7 +50,7 @@ void wait_for_much(node::job& j) {
 
 /// The same in the eyes of whoever reads counters.
 void move(node::job& j, std::uint64_t bytes) {
-  auto& s = as_shared(j.memory());
+  auto& s = as_shared((*j.map));
   s.head.shards_used = 1;
   for (auto& c : s.owned[0].channel) c.amount += bytes, ++c.calls;
 }

@@ -54,9 +54,9 @@ void end(pid_t child) {
 /// This process, as one that is attached.
 void attach(node::job& j, unsigned slot) {
   auto const pid = static_cast<std::uint32_t>(getpid());
-  abi::process_of(j.memory(), slot).start_ticks.store(start_ticks(pid));
-  abi::process_of(j.memory(), slot).pid_space.store(segment::own_pid_space());
-  abi::process_of(j.memory(), slot).pid.store(pid);
+  abi::process_of((*j.map), slot).start_ticks.store(start_ticks(pid));
+  abi::process_of((*j.map), slot).pid_space.store(segment::own_pid_space());
+  abi::process_of((*j.map), slot).pid.store(pid);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ TEST_CASE("a released job stays while somebody lives in it", "[node][state]") {
   REQUIRE(w.find("7") != nullptr);
   CHECK_FALSE(w.find("7")->record.scheduler->is_held);
   CHECK(w.has_folder("7"));
-  w.find("7")->memory().near_process[3].pid.store(0);
+  (*w.find("7")->map).near_process[3].pid.store(0);
   w.pass(2'000 * ms);
   CHECK(w.find("7") == nullptr);
   CHECK_FALSE(w.has_folder("7"));
@@ -141,7 +141,7 @@ TEST_CASE("full process slots of one user keep nobody's jobs from being counted"
   for (char const* name : {"a", "b", "c"}) {
     node::job& j = w.join(name, gone, his);
     for (unsigned i = 0; i < abi::process_slots; ++i)
-      abi::process_of(j.memory(), i).pid.store(1'000'000'000 + i);
+      abi::process_of((*j.map), i).pid.store(1'000'000'000 + i);
   }
   w.pass(100 * ms);
   node::job const& j = w.join("z", getpid(), hers);
@@ -158,7 +158,7 @@ TEST_CASE("a job that looks the same is not walked, and who comes or dies is see
   w.announce("7");
   w.start();
   REQUIRE(w.find("7") != nullptr);
-  auto& s = w.find("7")->memory();
+  auto& s = (*w.find("7")->map);
   attach(*w.find("7"), 3);
   w.pass(3'000 * ms);
   REQUIRE(w.find("7")->processes == 1);
@@ -183,7 +183,7 @@ TEST_CASE("the result of a job whose ruleset was scribbled over has no channels"
   w.announce("7");
   w.start();
   REQUIRE(w.find("7") != nullptr);
-  core::ruleset& rules = as_shared(w.find("7")->memory().rules);
+  core::ruleset& rules = as_shared((*w.find("7")->map).rules);
   SECTION("a name far away") { rules.channel[0].name.offset = 0x7fff0000; }
   SECTION("more than all memory") { rules.channel[0].name.length = 0xffffffff; }
   SECTION("no end of rules") {
@@ -221,8 +221,8 @@ TEST_CASE("the result of a job that fills its segment with text is short", "[nod
   w.announce("7");
   w.start();
   REQUIRE(w.find("7") != nullptr);
-  fill_with_text(w.find("7")->memory());
-  REQUIRE(core::validate(as_shared(w.find("7")->memory().rules)) == nullptr);
+  fill_with_text((*w.find("7")->map));
+  REQUIRE(core::validate(as_shared((*w.find("7")->map).rules)) == nullptr);
   w.withdraw("7");
   w.s->heed_scheduler(w.when);
   std::string const text = read(w.run + "/results/7.json");
@@ -265,7 +265,7 @@ TEST_CASE("a running job whose segment no daemon can read is left alone", "[node
     w.s->jobs.add_step(*w.find("7"), mark, true);
     w.withdraw("7");
   }
-  w.find("7")->memory().head.layout = abi::layout_version + 1;
+  (*w.find("7")->map).head.layout = abi::layout_version + 1;
   w.start();
   CHECK(w.find("7") == nullptr);
   CHECK(w.has_folder("7"));
@@ -281,7 +281,7 @@ TEST_CASE("a job that was left alone goes after all who joined", "[node][state]"
   world w;
   pid_t const child = idle_child();
   w.start();
-  w.join("a", child).memory().head.layout = abi::layout_version + 1;
+  (*w.join("a", child).map).head.layout = abi::layout_version + 1;
   w.start();
   w.pass(6'000 * ms);
   CHECK(w.find("a") == nullptr);
@@ -305,7 +305,7 @@ TEST_CASE("a job that was left alone stays while a program has its library", "[n
   if (gone == 0) _exit(0);
   bool const has_record = GENERATE(true, false);
   node::job& a = w.join("a", gone);
-  if (has_record) a.memory().head.layout = abi::layout_version + 1;
+  if (has_record) (*a.map).head.layout = abi::layout_version + 1;
   if (!has_record) write(w.run + "/jobs/a/job.json", R"({"format": 1000})");
   waitpid(gone, nullptr, 0);
   std::string const preload = "LD_PRELOAD=" + w.run + "/jobs/a/libinterpose.so";
@@ -349,7 +349,7 @@ TEST_CASE("a job stays over a restart as long as one of all who joined it lives"
 TEST_CASE("a scribbled ruleset keeps no policy from being in force", "[node][state]") {
   world w;
   w.start();
-  w.join("a").memory().rules.rule_count = 0xffffffff;
+  (*w.join("a").map).rules.rule_count = 0xffffffff;
   node::job& b = w.join("b");
   REQUIRE(b.streams.size() == 1);
   b.streams.clear();
