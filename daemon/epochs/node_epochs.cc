@@ -170,7 +170,9 @@ void node_epochs::take_questions(member& m, std::int64_t now_ns) {
     if (is != after_state::posted && is != after_state::taken) continue;
     if (is == after_state::posted) {
       m.area->change({.what = segment::touch::take_slot, .index = i, .expected = word});
-      if (s.word.load() != word_of(user, after_state::taken)) continue;  // not yet, or never
+      bool const is_seen = s.word.load() == word_of(user, after_state::taken);
+      is_taking_ = is_taking_ || !is_seen;
+      if (!is_seen) continue;  // in the next turn, or never
     }
     m.area->change(text_change(segment::touch::waits_for, i, {}));
     m.questions.push_back({i, user, ++last_id_, now_ns + patience_of(m, i), 0});
@@ -417,10 +419,10 @@ void node_epochs::join(runtime::uplink& up, std::int64_t now_ns) {
 }
 
 bool node_epochs::is_busy() const {
-  return std::any_of(members_.begin(), members_.end(), [](auto const& one) {
-    member const& m = one.second;
-    return !m.questions.empty() || !m.waits.empty() || !m.served.empty() || m.is_ending;
-  });
+  return is_taking_ || std::any_of(members_.begin(), members_.end(), [](auto const& one) {
+           member const& m = one.second;
+           return !m.questions.empty() || !m.waits.empty() || !m.served.empty() || m.is_ending;
+         });
 }
 
 /// Who comes after the one that asked last is the first now.
@@ -457,6 +459,7 @@ void node_epochs::turn(std::span<job_facts const> jobs, runtime::uplink* up, std
   while (outbox_.size() > most_answered) outbox_.erase(outbox_.begin());
   if (up != nullptr) join(*up, now_ns);
   look();
+  is_taking_ = false;
   take_turns(up, now_ns);
   for (auto& [folder, m] : members_)
     if (m.area) run_sync(m, now_ns);

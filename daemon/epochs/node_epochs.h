@@ -146,6 +146,7 @@ class node_epochs {
   std::size_t asked_ = 0;                  // of all
   std::string asked_last_;                 // folder of who sent the last one
   bool must_say_all_ = false, has_parent_ = false;
+  bool is_taking_ = false;  // questions that were taken, which is to be seen
 };
 
 }  // namespace sluice::epochs

@@ -192,12 +192,12 @@ std::optional<job_table::whose> job_table::named_by(std::string const& folder) {
   return whose{uid, folder.substr(at + 1)};
 }
 
-void job_table::look(std::span<job* const> some, std::uint32_t parts) const {
+void job_table::look(std::span<job* const> some, std::uint32_t parts, std::int64_t debt_ns) const {
   if (far_ == nullptr) return;
   std::vector<segment::far_region*> regions;
   for (job* const j : some)
     if (j->map.far() != nullptr && !j->is_broken()) regions.push_back(j->map.far());
-  if (!regions.empty()) far_->look(regions, parts);
+  if (!regions.empty()) far_->look(regions, parts, debt_ns);
 }
 
 void job_table::look(std::uint32_t parts) const {
@@ -208,6 +208,15 @@ void job_table::look(std::uint32_t parts) const {
 
 void job_table::look(job const& j, std::uint32_t parts) const {
   if (j.map.far() != nullptr && !j.is_broken()) far_->look(*j.map.far(), parts);
+}
+
+void job_table::look_last(std::span<job* const> some) const {
+  look(some, segment::whole, segment::far_memory::most_debt_ns);
+}
+
+void job_table::look_last(job const& j) const {
+  if (j.map.far() != nullptr && !j.is_broken())
+    far_->look(*j.map.far(), segment::whole, segment::far_memory::most_debt_ns);
 }
 
 job* job_table::find(uid_t uid, std::string const& name) const {

@@ -235,7 +235,7 @@ void state::remove_ended(moment at) {
     if (j->life.state == segment::life_state::over && gates.may_end(j->folder))
       gone.push_back(j.get());
   if (gone.empty()) return;
-  jobs.look(gone, segment::whole);
+  jobs.look_last(gone);
   sums.count_last(gone, services.board, steered, at);
   bool has_forgotten = false;
   for (job* j : gone) {
@@ -295,7 +295,7 @@ job* state::take_announced(std::string const& name, moment at) {
 }
 
 void state::release_job(job& j) {
-  jobs.look(j, segment::whole);
+  jobs.look_last(j);
   if (!j.is_broken() && j.record.scheduler->is_metered) {
     std::string text;
     auto const read = [&] { text = result_text(j, terms_of(j), jobs.run_dir()); };
@@ -310,7 +310,7 @@ void state::release_job(job& j) {
 /// The job ends, so who has no time left is told nevertheless.
 std::string state::outcome_of(job const& j) {
   std::string out;
-  jobs.look(j, segment::whole);
+  jobs.look_last(j);
   loop.figures.spend_anyhow(j.owner, [&] { out = outcome_line(j, terms_of(j)); });
   return out;
 }
@@ -373,7 +373,9 @@ void state::talk(bool due, moment at) {
   reason const why = parent->turn(due, has_news, cycle_ns(), at);
   if (why == reason::none) return;
   parent->announce_jobs(overrides, at);
-  if (!due && why == reason::early) end_cycle(at);
+  bool const is_early = !due && why == reason::early;
+  if (is_early) jobs.look(segment::glance);
+  if (is_early) end_cycle(at);
   wire::report const r = parent->prepare(overrides, steered, used_supplies(at), why, at);
   enforce(at);
   parent->send(r, at);

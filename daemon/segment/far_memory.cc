@@ -26,13 +26,18 @@ struct far_owner {
   descriptor socket;
   std::set<far_region*> regions = {};
   std::deque<memory_words> waiting = {};  // for room in its queue
-  unsigned looks = 0;                     // that it has not answered
-  bool is_gone = false;                   // it has ended, or there never was one
+  std::uint32_t owed_parts = 0;           // of looks that could not begin
+  bool is_looking = false;                // it has not answered the last look
+  bool is_late = false;                   // and we have waited for that
+  bool is_asked_to_end = false;           // it has no regions, and is to say so
+  bool is_gone = false;
 };
 
 namespace {
 
 constexpr char const* too_slow_text = "the memory of jobs of its user comes too slowly";
+constexpr char const* no_process_text = "no process is to be had that looks at memory of jobs";
+constexpr std::int64_t fork_patience_ms = 2000;
 
 struct socket_ends {
   descriptor ours, its;
@@ -48,24 +53,53 @@ socket_ends make_ends() {
   return out;
 }
 
-/// Changes of the same thing: the later one stands for both.
+/// Of a kernel that knows no such thing as a memory that is executed, or refuses one.
+descriptor make_copy_file() {
+  constexpr unsigned no_exec = 8;  // MFD_NOEXEC_SEAL, since Linux 6.3
+  int const fd = memfd_create("sluice-copy", MFD_CLOEXEC | no_exec);
+  return descriptor(fd >= 0 ? fd : memfd_create("sluice-copy", MFD_CLOEXEC));
+}
+
+/// Changes of the same thing, of which the later one stands for both.
 bool is_same(memory_words const& a, memory_words const& b) {
-  return a.what == memory_order::change && b.what == memory_order::change && a.region == b.region &&
-         a.change.what == b.change.what && a.change.index == b.change.index;
+  if (a.what != memory_order::change || b.what != memory_order::change) return false;
+  constexpr touch whole_things[] = {touch::curve, touch::holder, touch::waits_for, touch::known};
+  return a.region == b.region && a.change.what == b.change.what &&
+         a.change.index == b.change.index &&
+         std::ranges::find(whole_things, a.change.what) != std::end(whole_things);
+}
+
+/// False: there is no room, or it is gone.
+template <class Words>
+bool send_to(far_owner& o, letter<Words>& l) {
+  if (l.send_to(o.socket.get())) return true;
+  o.is_gone = o.is_gone || (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
+  return false;
 }
 
 }  // namespace
 
 // ---- a region
 
+far_region::far_region(far_memory& of, far_owner& whose, std::uint32_t number, region_kind kind,
+                       void* copy)
+    : of_(of),
+      whose_(whose),
+      number_(number),
+      kind_(kind),
+      copy_(copy),
+      guard_(std::make_unique<guarded_memory>(copy, bytes_of(kind))) {
+  whose_.regions.insert(this);
+}
+
 far_region::~far_region() {
   of_.let_go(*this);
+  guard_.reset();
   munmap(copy_, bytes_of(kind_));
 }
 
 void far_region::change(memory_change const& c) {
-  is_changed_ = true;
-  is_seen_ = false;
+  ++changed_;
   memory_words w;
   w.what = memory_order::change;
   w.region = number_;
@@ -97,45 +131,50 @@ far_memory::~far_memory() {
   waitpid(pid_, nullptr, 0);
 }
 
+/// The maker touches no memory of users, so it answers at once.
 far_owner& far_memory::owner_of(uid_t owner) {
   forget_idle();
-  auto& at = owners_[owner];
-  if (at) return *at;
-  socket_ends ends = make_ends();
-  letter<std::uint32_t> l{.words = owner};
-  l.fds[0] = std::move(ends.its);
-  if (!l.send_to(maker_.get())) {
-    owners_.erase(owner);
-    throw sluice_error("no process is to be had that looks at the memory of jobs");
+  if (auto const known = owners_.find(owner); known != owners_.end()) {
+    known->second->is_asked_to_end = false;
+    return *known->second;
   }
-  at = std::make_unique<far_owner>(owner, std::move(ends.ours));
-  return *at;
+  socket_ends ends = make_ends();
+  letter<std::uint32_t> asked{.words = owner};
+  letter<bool> made;
+  asked.fds[0] = std::move(ends.its);
+  pollfd answer = {maker_.get(), POLLIN, 0};
+  bool const is_made = asked.send_to(maker_.get()) && poll(&answer, 1, fork_patience_ms) > 0 &&
+                       made.take_from(maker_.get()) && made.words;
+  if (!is_made) throw sluice_error(no_process_text);
+  auto fresh = std::make_unique<far_owner>(owner, std::move(ends.ours));
+  return *owners_.emplace(owner, std::move(fresh)).first->second;
 }
 
 /// Its copy is zeros.
 std::unique_ptr<far_region> far_memory::begin(descriptor file, region_kind kind, uid_t owner) {
   far_owner& o = owner_of(owner);
+  if (o.regions.size() >= most_looked_at) throw error(exit_full, "too many jobs of one owner");
   letter<memory_words> l;
-  l.fds = {std::move(file), descriptor(memfd_create("sluice-copy", MFD_CLOEXEC))};
+  l.fds = {std::move(file), make_copy_file()};
   std::size_t const bytes = bytes_of(kind);
   if (!l.fds[1] || ftruncate(l.fds[1].get(), static_cast<off_t>(bytes)) != 0)
     throw sluice_error(fmt::format("memory for a copy: {}", std::strerror(errno)));
   void* const copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, l.fds[1].get(), 0);
   if (copy == MAP_FAILED) throw sluice_error("too much memory of jobs is mapped");
   std::unique_ptr<far_region> out(new far_region(*this, o, ++last_number_, kind, copy));
-  o.regions.insert(out.get());
+  if (!out->guard_->is_held()) throw sluice_error("too much memory of jobs is mapped");
   l.words.what = memory_order::hold;
   l.words.region = out->number_;
   l.words.kind = kind;
-  if (!l.send_to(o.socket.get())) throw error(exit_full, too_slow_text);
+  if (!send_to(o, l)) throw error(exit_full, too_slow_text);
   return out;
 }
 
 std::unique_ptr<far_region> far_memory::hold(descriptor file, region_kind kind, uid_t owner) {
   auto const known = owners_.find(owner);
-  if (known != owners_.end()) take_answers(*known->second);
-  bool const is_late = known != owners_.end() && known->second->looks != 0;
-  if (is_late || !by_.has_time(owner, most_first_debt_ns)) throw error(exit_full, too_slow_text);
+  if (known != owners_.end()) take_answer(*known->second);
+  bool const is_late = known != owners_.end() && known->second->is_looking;
+  if (is_late || !by_.has_time(owner, most_debt_ns)) throw error(exit_full, too_slow_text);
   auto out = begin(std::move(file), kind, owner);
   far_region* const only[] = {out.get()};
   if (begin_look(out->whose_, only, whole)) wait_for({&out->whose_}, first_patience_ns);
@@ -143,7 +182,7 @@ std::unique_ptr<far_region> far_memory::hold(descriptor file, region_kind kind, 
   return out;
 }
 
-/// A read waits for no punch. Nobody could prepare more.
+/// A read waits for no punch, and nobody could prepare more.
 std::unique_ptr<far_region> far_memory::hold_new(descriptor file, uid_t owner) {
   descriptor const same(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
   auto out = begin(std::move(file), region_kind::segment, owner);
@@ -153,9 +192,9 @@ std::unique_ptr<far_region> far_memory::hold_new(descriptor file, uid_t owner) {
   return out;
 }
 
-void far_memory::let_go(far_region const& r) {
+void far_memory::let_go(far_region& r) {
   far_owner& o = r.whose_;
-  o.regions.erase(const_cast<far_region*>(&r));
+  o.regions.erase(&r);
   std::erase_if(o.waiting, [&](memory_words const& w) { return w.region == r.number_; });
   memory_words w;
   w.what = memory_order::let_go;
@@ -164,73 +203,93 @@ void far_memory::let_go(far_region const& r) {
   send_waiting(o);
 }
 
-/// Whose process hangs is kept: he shall not have one after the other.
+/// Whose process hangs is kept: he shall not have one after the other. So it answers a look at
+/// nothing first.
 void far_memory::forget_idle() {
-  std::erase_if(owners_, [](auto const& one) {
-    far_owner const& o = *one.second;
-    return o.regions.empty() && (o.is_gone || (o.waiting.empty() && o.looks == 0));
+  std::erase_if(owners_, [this](auto const& one) {
+    far_owner& o = *one.second;
+    if (!o.regions.empty()) return false;
+    if (o.is_gone) return true;
+    take_answer(o);
+    if (!o.is_looking && o.is_asked_to_end) return true;
+    o.is_asked_to_end = begin_look(o, {}, 0) || o.is_asked_to_end;
+    return false;
   });
 }
 
 void far_memory::send_waiting(far_owner& o) {
   while (!o.waiting.empty()) {
     letter<memory_words> l{.words = o.waiting.front()};
-    if (!l.send_to(o.socket.get())) return;  // no room: later
+    if (!send_to(o, l)) return;  // no room: later
     o.waiting.pop_front();
   }
 }
 
-void far_memory::take_answers(far_owner& o) {
+void far_memory::take_answer(far_owner& o) {
   letter<memory_answer> l;
-  while (o.looks != 0 && l.take_from(o.socket.get())) {
-    --o.looks;
-    for (unsigned i = 0; i < std::min(l.words.count, most_looked_at); ++i)
-      for (far_region* const r : o.regions)
-        if (r->number_ == l.words.broken[i]) r->is_broken_ = true;
-    for (far_region* const r : o.regions)
-      if (o.looks == 0 && std::exchange(r->is_looked_at_, false)) r->is_seen_ = !r->is_changed_;
+  errno = 0;
+  if (!l.take_from(o.socket.get())) {
+    o.is_gone = o.is_gone || (errno != EAGAIN && errno != EINTR);
+    return;
+  }
+  o.is_looking = o.is_late = false;
+  for (far_region* const r : o.regions) {
+    if (std::exchange(r->is_looked_at_, false)) r->seen_ = r->asked_;
+    auto const all = std::span(l.words.broken).first(std::min(l.words.count, most_looked_at));
+    r->is_broken_ = r->is_broken_ || std::ranges::find(all, r->number_) != all.end();
   }
 }
 
-/// False: an earlier look has not ended, or there is no room for another one.
+/// False: an earlier look has not ended, or there is no room for another one. What it would have
+/// seen is seen by the next one.
 bool far_memory::begin_look(far_owner& o, std::span<far_region* const> of_him,
                             std::uint32_t parts) {
-  take_answers(o);
+  bool const was_looking = o.is_looking;
+  take_answer(o);
   send_waiting(o);
-  if (o.looks != 0 || !o.waiting.empty()) return false;
-  for (std::size_t from = 0; from < of_him.size(); from += most_looked_at) {
-    letter<memory_words> l;
-    l.words.what = memory_order::look;
-    l.words.parts = parts;
-    auto const some =
-        of_him.subspan(from, std::min<std::size_t>(most_looked_at, of_him.size() - from));
-    for (far_region const* const r : some) l.words.regions[l.words.count++] = r->number_;
-    if (!l.send_to(o.socket.get())) return false;
-    for (far_region* const r : some) {
-      r->is_changed_ = false;
-      r->is_looked_at_ = true;
-    }
-    ++o.looks;
+  o.owed_parts |= parts;
+  // Nobody waits for a look of him: so its end is to be seen before the next one begins.
+  bool const has_just_ended = was_looking && !o.is_looking && !by_.has_time(o.uid, 0);
+  if (o.is_looking || !o.waiting.empty() || has_just_ended) return false;
+  letter<memory_words> l;
+  l.words.what = memory_order::look;
+  l.words.parts = o.owed_parts;
+  for (far_region const* const r : of_him) l.words.regions[l.words.count++] = r->number_;
+  if (!send_to(o, l)) return false;
+  o.is_looking = true;
+  o.owed_parts = 0;
+  for (far_region* const r : of_him) {
+    if (l.words.parts != 0) r->asked_ = r->changed_;
+    r->is_looked_at_ = true;
   }
   return true;
 }
 
-void far_memory::look(std::span<far_region* const> all, std::uint32_t parts) {
+void far_memory::look(std::span<far_region* const> all, std::uint32_t parts, std::int64_t debt_ns) {
   forget_idle();
   std::map<far_owner*, std::vector<far_region*>> by_owner;
   for (far_region* const r : all) by_owner[&r->whose_].push_back(r);
   std::vector<far_owner*> waited;
-  for (auto const& [o, of_him] : by_owner)
-    if (begin_look(*o, of_him, parts) && by_.has_time(o->uid, 0)) waited.push_back(o);
+  for (auto const& [o, of_him] : by_owner) {
+    bool const is_waited = by_.has_time(o->uid, debt_ns);
+    if (debt_ns != 0 && is_waited && o->is_looking && !o->is_late) wait_for({o}, patience_ns);
+    if (begin_look(*o, of_him, parts) && is_waited) waited.push_back(o);
+  }
   wait_for(std::move(waited), patience_ns);
-  // Nobody but the administrator ends it.
-  for (auto const& [o, of_him] : by_owner)
-    if (o->is_gone) throw sluice_error("a process that looks at the memory of jobs has ended");
+  check_gone();
 }
 
-void far_memory::look(far_region& one, std::uint32_t parts) {
+void far_memory::look(far_region& one, std::uint32_t parts, std::int64_t debt_ns) {
   far_region* const all[] = {&one};
-  look(all, parts);
+  look(all, parts, debt_ns);
+}
+
+/// Nobody but the administrator ends one.
+void far_memory::check_gone() const {
+  bool const is_any = std::ranges::any_of(
+      owners_, [](auto const& one) { return one.second->is_gone && !one.second->regions.empty(); });
+  if (is_any || waitpid(pid_, nullptr, WNOHANG) == pid_)
+    throw sluice_error("a process that looks at the memory of jobs has ended");
 }
 
 /// Those it still waits for share what each wait costs.
@@ -246,12 +305,11 @@ void far_memory::wait_for(std::vector<far_owner*> waited, std::int64_t most_ns) 
     seen_ns += took_ns;
     for (far_owner const* o : waited)
       by_.charge(o->uid, took_ns / static_cast<std::int64_t>(waited.size()));
-    for (std::size_t i = 0; i < waited.size(); ++i) {
-      take_answers(*waited[i]);
-      waited[i]->is_gone = waited[i]->looks != 0 && (each[i].revents & POLLHUP) != 0;
-    }
-    std::erase_if(waited, [](far_owner const* o) { return o->looks == 0 || o->is_gone; });
+    for (std::size_t i = 0; i < waited.size(); ++i)
+      if (each[i].revents != 0) take_answer(*waited[i]);
+    std::erase_if(waited, [](far_owner const* o) { return !o->is_looking || o->is_gone; });
   }
+  for (far_owner* const o : waited) o->is_late = true;
 }
 
 }  // namespace sluice::segment

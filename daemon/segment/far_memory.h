@@ -22,6 +22,7 @@
 
 #include "base/descriptor.h"
 #include "base/foreign.h"
+#include "base/guard.h"
 #include "segment/memory_server.h"
 
 namespace sluice::segment {
@@ -41,35 +42,35 @@ class far_region {
   foreign<Area>& copy() const {
     return *static_cast<foreign<Area>*>(copy_);
   }
-  /// Its file was cut short. Nothing in it means anything any more.
-  bool is_broken() const { return is_broken_; }
-  /// A look has ended that began after all changes of it.
-  bool is_current() const { return is_seen_; }
+  /// Its file was cut short, or there is no memory for the copy. Nothing in it means anything.
+  bool is_broken() const { return is_broken_ || guard_->is_broken(); }
+  /// Nobody looks at it now, and the last look began after all changes of it.
+  bool is_current() const { return seen_ == changed_ && !is_looked_at_; }
   /// Is made before the next look.
   void change(memory_change const& c);
 
  private:
   friend class far_memory;
-  far_region(far_memory& of, far_owner& whose, std::uint32_t number, region_kind kind, void* copy)
-      : of_(of), whose_(whose), number_(number), kind_(kind), copy_(copy) {}
+  far_region(far_memory& of, far_owner& whose, std::uint32_t number, region_kind kind, void* copy);
 
   far_memory& of_;
   far_owner& whose_;
   std::uint32_t number_;
   region_kind kind_;
   void* copy_;
+  std::unique_ptr<guarded_memory> guard_;  // of the copy
+  std::uint64_t changed_ = 1;              // the last change
+  std::uint64_t asked_ = 0, seen_ = 0;     // that the last look that began, or ended, has seen
+  bool is_looked_at_ = false;
   bool is_broken_ = false;
-  bool is_changed_ = false;    // since the last look began
-  bool is_looked_at_ = false;  // a look at it has begun and not ended
-  bool is_seen_ = false;       // as it is with all changes
 };
 
 class far_memory {
  public:
   /// No look takes longer, nor does the first one of a region.
   static constexpr std::int64_t patience_ns = 50'000'000, first_patience_ns = 200'000'000;
-  /// Who owes more has no region looked at for the first time.
-  static constexpr std::int64_t most_first_debt_ns = 500'000'000;
+  /// With a debt up to this regions are looked at for the first time, and for the last.
+  static constexpr std::int64_t most_debt_ns = 500'000'000;
 
   /// Who pays for waits: whether an owner has time left, or owes less, and what he used of it.
   struct payment {
@@ -94,9 +95,11 @@ class far_memory {
   /// The same for a segment that was made just now, up to where it is filled. Waits for nobody.
   std::unique_ptr<far_region> hold_new(descriptor file, uid_t owner);
 
-  /// Copies these parts of all. Who has not answered in time is not current then.
-  void look(std::span<far_region* const> all, std::uint32_t parts);
-  void look(far_region& one, std::uint32_t parts);
+  /// Copies these parts of all. Waits for owners who have time left, or owe less than `debt_ns`.
+  /// Who has not answered in time is not current until he does. Throws when a process has ended:
+  /// the daemon is to be started anew.
+  void look(std::span<far_region* const> all, std::uint32_t parts, std::int64_t debt_ns = 0);
+  void look(far_region& one, std::uint32_t parts, std::int64_t debt_ns = 0);
 
  private:
   friend class far_region;
@@ -104,10 +107,11 @@ class far_memory {
   std::unique_ptr<far_region> begin(descriptor file, region_kind kind, uid_t owner);
   bool begin_look(far_owner& o, std::span<far_region* const> of_him, std::uint32_t parts);
   void wait_for(std::vector<far_owner*> waited, std::int64_t most_ns);
-  void take_answers(far_owner& o);
+  void take_answer(far_owner& o);
   void send_waiting(far_owner& o);
-  void let_go(far_region const& r);
+  void let_go(far_region& r);
   void forget_idle();
+  void check_gone() const;
 
   descriptor maker_;
   pid_t pid_ = 0;

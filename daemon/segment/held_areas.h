@@ -10,28 +10,26 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string>
 
+#include "base/descriptor.h"
 #include "segment/cut_back.h"
 
 namespace sluice::segment {
 
-/// By a mapping of one page each, which needs no descriptor.
 class held_areas {
  public:
   /// Holds those in the folder that are there and not held yet. False: there is a lease on one of
   /// them, which the kernel ends now. It is to be tried again.
   bool hold(std::string const& job_dir, uid_t owner);
   bool any() const {
-    return std::any_of(held_.begin(), held_.end(), [](auto const& one) { return one != nullptr; });
+    return std::any_of(held_.begin(), held_.end(), [](auto const& one) { return bool(one); });
   }
 
  private:
-  struct unmap {
-    void operator()(void* at) const;
-  };
-  std::array<std::unique_ptr<void, unmap>, most_areas + 1> held_;  // the segment is the last
+  // By descriptors, not mappings: to map or unmap a file waits for who punches it. The segment is
+  // the last.
+  std::array<descriptor, most_areas + 1> held_;
 };
 
 }  // namespace sluice::segment

@@ -19,17 +19,15 @@ namespace sluice::segment {
 
 namespace {
 
-/// A file mapped for good or for as long as this lives.
 class mapped_file {
  public:
   mapped_file(int fd, std::size_t bytes)
-      : at_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)), bytes_(bytes) {}
-  ~mapped_file() {
-    if (is_there()) munmap(at_, bytes_);
+      : at_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)), bytes_(bytes) {
+    if (at_ == MAP_FAILED) throw sluice_error("no memory to map that of jobs");
   }
+  ~mapped_file() { munmap(at_, bytes_); }
   mapped_file(mapped_file const&) = delete;
   mapped_file& operator=(mapped_file const&) = delete;
-  bool is_there() const { return at_ != MAP_FAILED; }
   void* at() const { return at_; }
 
  private:
@@ -43,11 +41,11 @@ class held_region {
       : kind_(kind),
         memory_(file, bytes_of(kind)),
         copy_(copy, bytes_of(kind)),
-        guard_(memory_.at(), memory_.is_there() ? bytes_of(kind) : 0) {}
-
-  bool is_broken() const {
-    return !memory_.is_there() || !copy_.is_there() || !guard_.is_held() || guard_.is_broken();
+        guard_(memory_.at(), bytes_of(kind)) {
+    if (!guard_.is_held()) throw sluice_error("too much memory of jobs is mapped");
   }
+
+  bool is_broken() const { return guard_.is_broken(); }
 
   void change(memory_change const& c) {
     if (is_broken()) return;
@@ -93,13 +91,20 @@ class memory_server {
  private:
   void heed(letter<memory_words> const& l) {
     memory_words const& w = l.words;
-    auto const at = regions_.find(w.region);
-    if (w.what == memory_order::hold)
-      regions_[w.region] = std::make_unique<held_region>(w.kind, l.fds[0].get(), l.fds[1].get());
-    if (w.what == memory_order::look) look(w);
-    if (at == regions_.end()) return;
-    if (w.what == memory_order::let_go) regions_.erase(at);
-    if (w.what == memory_order::change) at->second->change(w.change);
+    switch (w.what) {
+      case memory_order::hold:
+        regions_[w.region] = std::make_unique<held_region>(w.kind, l.fds[0].get(), l.fds[1].get());
+        break;
+      case memory_order::let_go:
+        regions_.erase(w.region);
+        break;
+      case memory_order::change:
+        if (auto const at = regions_.find(w.region); at != regions_.end())
+          at->second->change(w.change);
+        break;
+      case memory_order::look:
+        look(w);
+    }
   }
 
   void look(memory_words const& w) {
@@ -140,7 +145,10 @@ void make_memory_servers(int socket, std::function<void()> const& settle) {
     while (true) {
       letter<std::uint32_t> l;
       if (!l.take_from(socket)) break;
-      if (fork() == 0) be_server(l.fds[0].release());
+      pid_t const pid = fork();
+      if (pid == 0) be_server(l.fds[0].release());
+      letter<bool> made{.words = pid > 0};
+      if (!made.send_to(socket)) break;
     }
   } catch (std::exception const&) {
     _exit(exit_sluice);

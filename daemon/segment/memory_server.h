@@ -36,8 +36,8 @@ struct memory_answer {
   std::uint32_t broken[most_looked_at] = {};  // their files were cut short
 };
 
-/// The process that makes the others, by fork, with the socket that each letter to it has. First it
-/// runs `settle`. Ends with the loop.
+/// The process that makes the others, by fork, with the socket that each letter to it has, and
+/// answers whether it could. First it runs `settle`. Ends with the loop.
 [[noreturn]] void make_memory_servers(int socket, std::function<void()> const& settle);
 
 }  // namespace sluice::segment

@@ -27,6 +27,8 @@ counts() { od -An -tu8 "$SCRATCH/his/counts" 2>/dev/null; }
 begun_of() { counts | awk '{print $1}'; }
 is_under_way() { counts | awk '$1 > $2 {is = 1} END {exit !is}'; }
 until_true 60 is_under_way || fail "he does not punch: $(cat "$SCRATCH/err")"
+# To map or unmap a file waits for a punch as well.
+! grep "/$bob@his/" "/proc/$NODE/maps" || fail 'the daemon maps a file of his'
 
 # Each answer makes sure that the daemon has looked at its jobs, every 120 ms at the latest.
 most=0

@@ -241,6 +241,33 @@ TEST_CASE("far memory: for who has no time left nobody waits", "[segment][far]")
   w.memory.look(*r, segment::glance);
   CHECK(w.paid_ns.empty());
   w.wait_until_current(*r);  // it is looked at all the same
+
+  // What a look was to see that could not begin is seen later; a last look is waited for.
+  pid_t const server = w.server();
+  REQUIRE(kill(server, SIGSTOP) == 0);
+  w.memory.look(*r, segment::glance);
+  s->owned[0].call[3].calls = 5;
+  s->head.shards_used = 1;
+  w.memory.look(*r, segment::whole);
+  REQUIRE(kill(server, SIGCONT) == 0);
+  while (copy_in(*r).owned[0].call[3].calls != 5) w.memory.look(*r, segment::glance);
+  s->owned[0].call[3].calls = 6;
+  w.memory.look(*r, segment::glance);
+  w.memory.look(*r, segment::whole, segment::far_memory::most_debt_ns);
+  CHECK(r->is_current());
+  CHECK(copy_in(*r).owned[0].call[3].calls == 6);
+}
+
+TEST_CASE("far memory: a process that has ended is noticed", "[segment][far]") {
+  far_world w;
+  auto s = w.segment("s"), t = w.segment("t");
+  auto const r = w.hold(s, ann);
+  w.is_broke = true;  // nobody waits
+  REQUIRE(kill(w.server(), SIGKILL) == 0);
+  auto const look_until_noticed = [&] {
+    while (true) w.memory.look(*r, segment::glance);
+  };
+  CHECK_THROWS_AS(look_until_noticed(), error);
 }
 
 TEST_CASE("far memory: a process is there as long as its owner has regions", "[segment][far]") {
@@ -250,8 +277,10 @@ TEST_CASE("far memory: a process is there as long as its owner has regions", "[s
   auto r = w.hold(s, ann);
   pid_t const of_ann = w.server();
   r.reset();
-  w.memory.look(*kept, segment::glance);
-  while (kill(of_ann, 0) == 0) std::this_thread::yield();
+  while (kill(of_ann, 0) == 0) {
+    w.memory.look(*kept, segment::glance);
+    std::this_thread::yield();
+  }
   CHECK(w.hold(s, ann)->is_current());
 }
 
