@@ -138,10 +138,13 @@ struct job {
   std::vector<escaped> escapes;
   bool wants_journal = false;  // a target of it is durable or ordered
   bool is_announced = false;   // the parent has been told its name
+  std::int64_t ending_ns = 0;  // since when its last figures are waited for
 
   job(std::string folder_, job_record record_, segment::job_memory map_);
   /// To be read: whoever writes there, but for its programs, writes by `map`.
   sluice::foreign<abi::segment> const& memory() const { return *map; }
+  /// Its figures are those of the last look at it.
+  bool is_seen_last() const { return map.far() == nullptr || map.far()->is_current(); }
   /// Its owner keeps the daemon from its files by leases.
   bool is_leased() const { return leased_looks >= most_leased_looks; }
   /// It is to go: its file was cut short, and nothing in it means anything any more, or it is

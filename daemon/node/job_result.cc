@@ -131,6 +131,7 @@ std::string outcome_line(job const& j, result_terms const& terms) {
                         : fmt::format("waited {}: {}", time_words(waited_ns), waits_text(sums));
   if (j.record.scheduler && j.record.scheduler->nodes > 1)
     out += fmt::format(" (on {}, one of {} nodes)", terms.node, j.record.scheduler->nodes);
+  if (!j.is_seen_last()) out += "; its last figures did not come in time";
   if (!j.escapes.empty()) out += fmt::format("; {} processes were not metered", j.escapes.size());
   return out;
 }

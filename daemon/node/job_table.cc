@@ -219,6 +219,12 @@ void job_table::look_last(job const& j) const {
     far_->look(*j.map.far(), segment::whole, segment::far_memory::most_debt_ns);
 }
 
+bool job_table::settle(job const& j) const {
+  if (j.map.far() == nullptr || j.is_broken()) return true;
+  far_->look(*j.map.far(), segment::glance, segment::far_memory::most_debt_ns);
+  return j.map.far()->is_current();
+}
+
 job* job_table::find(uid_t uid, std::string const& name) const {
   for (auto const& j : jobs_)
     if (j->record.uid == uid && j->record.name == name) return j.get();

@@ -73,6 +73,8 @@ class job_table {
   void look_last(job const& j) const;
   /// What was written to all is in force, but for those whose memory does not come in time.
   void settle() const { look(0u); }
+  /// The same of one. False: it does not come in time.
+  bool settle(job const& j) const;
 
   /// All that an earlier daemon left: the living are taken over, the dead removed. What cannot be
   /// taken over, such as a segment of an earlier version, is left alone while it may live.

@@ -210,7 +210,11 @@ void node_role::overrides_changed(std::size_t number) {
   s_.has_news = true;
   s_.kept.changed();  // it tells what comes of that
   s_.enforce(now());
+  if (!s_.jobs.settle(at(number)))
+    doubt_ = "the memory of the job does not come now: what was changed is in force when it does";
 }
+
+std::string node_role::doubt_of_changes() const { return std::exchange(doubt_, {}); }
 
 verbs::policy_view node_role::policy() const {
   return {s_.site.is_set() ? &s_.site.site() : nullptr, &s_.site.text(), s_.site.hash()};

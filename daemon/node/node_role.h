@@ -32,6 +32,7 @@ class node_role final : public verbs::role {
   void check_change(std::size_t job, change what) const override;
   std::vector<verbs::settable> settables(std::size_t job) const override;
   void overrides_changed(std::size_t job) override;
+  std::string doubt_of_changes() const override;
 
   verbs::policy_view policy() const override;
   void check_apply() const override;
@@ -52,6 +53,7 @@ class node_role final : public verbs::role {
   void add_small(job const& j, nlohmann::json& answer) const;
 
   state& s_;
+  mutable std::string doubt_;  // of the last change, told once
 };
 
 }  // namespace sluice::node

@@ -46,6 +46,7 @@ job& unannounced(state& s, json const& request, std::string const& name) {
   job& j = s.jobs.schedule(a, s.site);
   j.record.scheduler->is_held = false;
   s.enforce(now());
+  s.jobs.settle(j);
   s.has_news = true;
   return j;
 }
@@ -177,7 +178,7 @@ json join(state& s, local::peer const& who, json const& request) {
   s.came(now());
   std::string const dir = segment::job_dir(s.jobs.run_dir(), got.who->folder);
   if (wish.path_parts != 0) note_paths(s, *got.who, dir, wish.path_parts);
-  s.jobs.look_last(*got.who);  // what was written is there before its programs are
+  s.jobs.settle(*got.who);  // what was written is there before its programs are
   return {{"job", got.who->record.name},
           {"preload", dir + "/libinterpose.so"},
           {"segment", dir + "/segment"},

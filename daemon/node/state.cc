@@ -228,14 +228,31 @@ void state::watch(moment at) {
   watch_.look_for_escapes(site, at.mono_ns);
 }
 
+/// Those whose last figures have come. On a busy machine their memory may take a while, or their
+/// user may keep it from us.
+std::vector<job*> state::seen_last(std::vector<job*> ended, std::int64_t now_ns) const {
+  constexpr std::int64_t most_ns = 10'000'000'000;
+  std::vector<job*> unseen = ended;
+  std::erase_if(unseen, [](job const* j) { return j->ending_ns != 0 && j->is_seen_last(); });
+  if (!unseen.empty()) jobs.look_last(unseen);
+  std::erase_if(ended, [&](job* j) {
+    if (j->ending_ns == 0) j->ending_ns = now_ns;
+    return !j->is_broken() && !j->is_seen_last() && now_ns - j->ending_ns < most_ns;
+  });
+  return ended;
+}
+
 /// Those that wait for their last sync are left as they are.
 void state::remove_ended(moment at) {
   std::vector<job*> gone;
-  for (auto const& j : jobs.all())
-    if (j->life.state == segment::life_state::over && gates.may_end(j->folder))
-      gone.push_back(j.get());
+  for (auto const& j : jobs.all()) {
+    bool const is_over = j->life.state == segment::life_state::over;
+    if (is_over) gone.push_back(j.get());
+    if (!is_over) j->ending_ns = 0;
+  }
+  gone = seen_last(std::move(gone), at.mono_ns);
+  std::erase_if(gone, [this](job const* j) { return !gates.may_end(j->folder); });
   if (gone.empty()) return;
-  jobs.look_last(gone);
   sums.count_last(gone, services.board, steered, at);
   bool has_forgotten = false;
   for (job* j : gone) {
@@ -282,6 +299,7 @@ void state::heed_scheduler(moment at) {
   if (changed.made.empty()) return;
   came(at);
   enforce(at);
+  for (job* const j : changed.made) jobs.settle(*j);
   has_news = true;
 }
 
@@ -290,6 +308,7 @@ job* state::take_announced(std::string const& name, moment at) {
   if (made == nullptr) return nullptr;
   came(at);
   enforce(at);
+  jobs.settle(*made);
   has_news = true;
   return made;
 }

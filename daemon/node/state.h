@@ -112,6 +112,7 @@ class state {
   void recall_overrides();
   void release_job(job& j);
   result_terms terms_of(job const& j) const;
+  std::vector<job*> seen_last(std::vector<job*> ended, std::int64_t now_ns) const;
   void remove_ended(moment at);
   void sweep(moment at);
   void follow_journals();

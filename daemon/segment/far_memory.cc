@@ -27,6 +27,7 @@ struct far_owner {
   std::set<far_region*> regions = {};
   std::deque<memory_words> waiting = {};  // for room in its queue
   std::uint32_t owed_parts = 0;           // of looks that could not begin
+  std::uint32_t asked_parts = 0;          // of the last look
   bool is_looking = false;                // it has not answered the last look
   bool is_late = false;                   // and we have waited for that
   bool is_asked_to_end = false;           // it has no regions, and is to say so
@@ -62,11 +63,12 @@ descriptor make_copy_file() {
 
 /// Changes of the same thing, of which the later one stands for both.
 bool is_same(memory_words const& a, memory_words const& b) {
-  if (a.what != memory_order::change || b.what != memory_order::change) return false;
+  memory_change const &x = a.change, &y = b.change;
+  bool const is_same_place = a.what == memory_order::change && b.what == memory_order::change &&
+                             a.region == b.region && x.what == y.what && x.index == y.index;
   constexpr touch whole_things[] = {touch::curve, touch::holder, touch::waits_for, touch::known};
-  return a.region == b.region && a.change.what == b.change.what &&
-         a.change.index == b.change.index &&
-         std::ranges::find(whole_things, a.change.what) != std::end(whole_things);
+  bool const is_whole = std::ranges::find(whole_things, x.what) != std::end(whole_things);
+  return is_same_place && (is_whole || (x.word == y.word && x.expected == y.expected));
 }
 
 /// False: there is no room, or it is gone.
@@ -166,7 +168,8 @@ std::unique_ptr<far_region> far_memory::begin(descriptor file, region_kind kind,
   l.words.what = memory_order::hold;
   l.words.region = out->number_;
   l.words.kind = kind;
-  if (!send_to(o, l)) throw error(exit_full, too_slow_text);
+  if (!o.waiting.empty() || !send_to(o, l)) throw error(exit_full, too_slow_text);
+  out->is_held_ = true;
   return out;
 }
 
@@ -177,7 +180,7 @@ std::unique_ptr<far_region> far_memory::hold(descriptor file, region_kind kind, 
   if (is_late || !by_.has_time(owner, most_debt_ns)) throw error(exit_full, too_slow_text);
   auto out = begin(std::move(file), kind, owner);
   far_region* const only[] = {out.get()};
-  if (begin_look(out->whose_, only, whole)) wait_for({&out->whose_}, first_patience_ns);
+  if (begin_look(out->whose_, only, whole)) wait_for({&out->whose_}, long_patience_ns);
   if (!out->is_current()) throw error(exit_full, too_slow_text);
   return out;
 }
@@ -195,6 +198,7 @@ std::unique_ptr<far_region> far_memory::hold_new(descriptor file, uid_t owner) {
 void far_memory::let_go(far_region& r) {
   far_owner& o = r.whose_;
   o.regions.erase(&r);
+  if (!r.is_held_) return;
   std::erase_if(o.waiting, [&](memory_words const& w) { return w.region == r.number_; });
   memory_words w;
   w.what = memory_order::let_go;
@@ -247,17 +251,18 @@ bool far_memory::begin_look(far_owner& o, std::span<far_region* const> of_him,
   bool const was_looking = o.is_looking;
   take_answer(o);
   send_waiting(o);
+  // Nobody waits for a look of him: so what has come is to be seen before the next one begins.
+  bool const has_come = was_looking && !o.is_looking && (parts & ~o.asked_parts) == 0;
+  if (has_come && !by_.has_time(o.uid, 0)) return false;
   o.owed_parts |= parts;
-  // Nobody waits for a look of him: so its end is to be seen before the next one begins.
-  bool const has_just_ended = was_looking && !o.is_looking && !by_.has_time(o.uid, 0);
-  if (o.is_looking || !o.waiting.empty() || has_just_ended) return false;
+  if (o.is_looking || !o.waiting.empty()) return false;
   letter<memory_words> l;
   l.words.what = memory_order::look;
   l.words.parts = o.owed_parts;
   for (far_region const* const r : of_him) l.words.regions[l.words.count++] = r->number_;
   if (!send_to(o, l)) return false;
   o.is_looking = true;
-  o.owed_parts = 0;
+  o.asked_parts = std::exchange(o.owed_parts, 0);
   for (far_region* const r : of_him) {
     if (l.words.parts != 0) r->asked_ = r->changed_;
     r->is_looked_at_ = true;
@@ -272,10 +277,10 @@ void far_memory::look(std::span<far_region* const> all, std::uint32_t parts, std
   std::vector<far_owner*> waited;
   for (auto const& [o, of_him] : by_owner) {
     bool const is_waited = by_.has_time(o->uid, debt_ns);
-    if (debt_ns != 0 && is_waited && o->is_looking && !o->is_late) wait_for({o}, patience_ns);
+    if (debt_ns != 0 && is_waited && o->is_looking && !o->is_late) wait_for({o}, long_patience_ns);
     if (begin_look(*o, of_him, parts) && is_waited) waited.push_back(o);
   }
-  wait_for(std::move(waited), patience_ns);
+  wait_for(std::move(waited), debt_ns == 0 ? patience_ns : long_patience_ns);
   check_gone();
 }
 

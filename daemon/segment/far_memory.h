@@ -61,16 +61,17 @@ class far_region {
   std::unique_ptr<guarded_memory> guard_;  // of the copy
   std::uint64_t changed_ = 1;              // the last change
   std::uint64_t asked_ = 0, seen_ = 0;     // that the last look that began, or ended, has seen
+  bool is_held_ = false;                   // by the process
   bool is_looked_at_ = false;
   bool is_broken_ = false;
 };
 
 class far_memory {
  public:
-  /// No look takes longer, nor does the first one of a region.
-  static constexpr std::int64_t patience_ns = 50'000'000, first_patience_ns = 200'000'000;
+  /// No look takes longer, nor does one for which an owner may be in debt.
+  static constexpr std::int64_t patience_ns = 50'000'000, long_patience_ns = 200'000'000;
   /// With a debt up to this regions are looked at for the first time, and for the last.
-  static constexpr std::int64_t most_debt_ns = 500'000'000;
+  static constexpr std::int64_t most_debt_ns = 1'500'000'000;
 
   /// Who pays for waits: whether an owner has time left, or owes less, and what he used of it.
   struct payment {
