@@ -75,7 +75,7 @@ bool is_same(memory_words const& a, memory_words const& b) {
 template <class Words>
 bool send_to(far_owner& o, letter<Words>& l) {
   if (l.send_to(o.socket.get())) return true;
-  o.is_gone = o.is_gone || (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
+  o.is_gone = o.is_gone || errno == EPIPE || errno == ECONNRESET;
   return false;
 }
 
@@ -233,7 +233,7 @@ void far_memory::take_answer(far_owner& o) {
   letter<memory_answer> l;
   errno = 0;
   if (!l.take_from(o.socket.get())) {
-    o.is_gone = o.is_gone || (errno != EAGAIN && errno != EINTR);
+    o.is_gone = o.is_gone || errno == 0 || errno == ECONNRESET;  // 0: the end
     return;
   }
   o.is_looking = o.is_late = false;
