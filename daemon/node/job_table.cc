@@ -215,8 +215,9 @@ void job_table::look_last(std::span<job* const> some) const {
 }
 
 void job_table::look_last(job const& j) const {
-  if (j.map.far() != nullptr && !j.is_broken())
-    far_->look(*j.map.far(), segment::whole, segment::far_memory::most_debt_ns);
+  if (j.map.far() == nullptr || j.is_broken()) return;
+  j.map.far()->ask_anew();
+  far_->look(*j.map.far(), segment::whole, segment::far_memory::most_debt_ns);
 }
 
 bool job_table::settle(job const& j) const {

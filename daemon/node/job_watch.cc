@@ -148,6 +148,15 @@ bool job_watch::count_heads(bool is_fast, std::int64_t now_ns) {
   return is_any_unused;
 }
 
+bool job_watch::counts_anew(job& j) {
+  auto const known = attached_.find(j.folder);
+  if (j.is_broken() || known == attached_.end()) return false;
+  if (j.memory().head.attached_total.load() == known->second.came) return false;
+  j.life = {};
+  recount();
+  return true;
+}
+
 void job_watch::forget(job const& j) {
   attached_.erase(j.folder);
   for (auto& [owner, t] : turns_)

@@ -232,11 +232,14 @@ void state::watch(moment at) {
 /// user may keep it from us.
 std::vector<job*> state::seen_last(std::vector<job*> ended, std::int64_t now_ns) const {
   constexpr std::int64_t most_ns = 10'000'000'000;
-  std::vector<job*> unseen = ended;
-  std::erase_if(unseen, [](job const* j) { return j->ending_ns != 0 && j->is_seen_last(); });
+  std::vector<job*> unseen;
+  for (job* const j : ended) {
+    bool const is_new = std::exchange(j->ending_ns, j->ending_ns == 0 ? now_ns : j->ending_ns) == 0;
+    if (is_new && j->map.far() != nullptr) j->map.far()->ask_anew();
+    if (!j->is_seen_last()) unseen.push_back(j);
+  }
   if (!unseen.empty()) jobs.look_last(unseen);
   std::erase_if(ended, [&](job* j) {
-    if (j->ending_ns == 0) j->ending_ns = now_ns;
     return !j->is_broken() && !j->is_seen_last() && now_ns - j->ending_ns < most_ns;
   });
   return ended;
@@ -251,6 +254,8 @@ void state::remove_ended(moment at) {
     if (!is_over) j->ending_ns = 0;
   }
   gone = seen_last(std::move(gone), at.mono_ns);
+  // Who came after they were counted shows in the last look.
+  std::erase_if(gone, [this](job* j) { return watch_.counts_anew(*j); });
   std::erase_if(gone, [this](job const* j) { return !gates.may_end(j->folder); });
   if (gone.empty()) return;
   sums.count_last(gone, services.board, steered, at);

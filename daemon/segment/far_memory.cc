@@ -135,14 +135,15 @@ far_memory::~far_memory() {
 
 /// The maker touches no memory of users, so it answers at once.
 far_owner& far_memory::owner_of(uid_t owner) {
-  forget_idle();
   if (auto const known = owners_.find(owner); known != owners_.end()) {
     known->second->is_asked_to_end = false;
     return *known->second;
   }
+  forget_idle();
   socket_ends ends = make_ends();
   letter<std::uint32_t> asked{.words = owner};
   letter<bool> made;
+  while (made.take_from(maker_.get())) continue;  // what came too late for who asked
   asked.fds[0] = std::move(ends.its);
   pollfd answer = {maker_.get(), POLLIN, 0};
   bool const is_made = asked.send_to(maker_.get()) && poll(&answer, 1, fork_patience_ms) > 0 &&
@@ -175,6 +176,8 @@ std::unique_ptr<far_region> far_memory::begin(descriptor file, region_kind kind,
 
 std::unique_ptr<far_region> far_memory::hold(descriptor file, region_kind kind, uid_t owner) {
   auto const known = owners_.find(owner);
+  if (known != owners_.end() && known->second->is_looking && !known->second->is_late)
+    wait_for({known->second.get()}, long_patience_ns);
   if (known != owners_.end()) take_answer(*known->second);
   bool const is_late = known != owners_.end() && known->second->is_looking;
   if (is_late || !by_.has_time(owner, most_debt_ns)) throw error(exit_full, too_slow_text);
@@ -252,7 +255,8 @@ bool far_memory::begin_look(far_owner& o, std::span<far_region* const> of_him,
   take_answer(o);
   send_waiting(o);
   // Nobody waits for a look of him: so what has come is to be seen before the next one begins.
-  bool const has_come = was_looking && !o.is_looking && (parts & ~o.asked_parts) == 0;
+  bool const has_come = was_looking && !o.is_looking && (parts & ~o.asked_parts) == 0 &&
+                        std::ranges::all_of(of_him, &far_region::is_current);
   if (has_come && !by_.has_time(o.uid, 0)) return false;
   o.owed_parts |= parts;
   if (o.is_looking || !o.waiting.empty()) return false;
@@ -262,7 +266,11 @@ bool far_memory::begin_look(far_owner& o, std::span<far_region* const> of_him,
   for (far_region const* const r : of_him) l.words.regions[l.words.count++] = r->number_;
   if (!send_to(o, l)) return false;
   o.is_looking = true;
-  o.asked_parts = std::exchange(o.owed_parts, 0);
+  o.asked_parts = o.owed_parts;
+  auto const segments = std::ranges::count(o.regions, region_kind::segment, &far_region::kind_);
+  bool const sees_all =
+      std::ranges::count(of_him, region_kind::segment, &far_region::kind_) == segments;
+  if (sees_all) o.owed_parts = 0;
   for (far_region* const r : of_him) {
     if (l.words.parts != 0) r->asked_ = r->changed_;
     r->is_looked_at_ = true;
@@ -293,7 +301,7 @@ void far_memory::look(far_region& one, std::uint32_t parts, std::int64_t debt_ns
 void far_memory::check_gone() const {
   bool const is_any = std::ranges::any_of(
       owners_, [](auto const& one) { return one.second->is_gone && !one.second->regions.empty(); });
-  if (is_any || waitpid(pid_, nullptr, WNOHANG) == pid_)
+  if (is_any || waitpid(pid_, nullptr, WNOHANG) != 0)  // or somebody else has seen its end
     throw sluice_error("a process that looks at the memory of jobs has ended");
 }
 

@@ -46,6 +46,8 @@ class far_region {
   bool is_broken() const { return is_broken_ || guard_->is_broken(); }
   /// Nobody looks at it now, and the last look began after all changes of it.
   bool is_current() const { return seen_ == changed_ && !is_looked_at_; }
+  /// It is not current before a look has ended that begins from now on.
+  void ask_anew() { ++changed_; }
   /// Is made before the next look.
   void change(memory_change const& c);
 

@@ -115,7 +115,7 @@ class memory_server {
       at->second->copy(w.parts);
       if (at->second->is_broken()) answer.words.broken[answer.words.count++] = w.regions[i];
     }
-    answer.send_to(socket_);
+    if (!answer.send_to(socket_)) throw sluice_error("the loop does not hear");
   }
 
   int socket_;
