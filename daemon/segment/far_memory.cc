@@ -22,6 +22,8 @@ namespace sluice::segment {
 
 /// One process, and what was told it.
 struct far_owner {
+  far_owner(uid_t of, descriptor&& to) : uid(of), socket(std::move(to)) {}
+
   uid_t uid;
   descriptor socket;
   std::set<far_region*> regions = {};
