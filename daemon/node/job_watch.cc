@@ -153,7 +153,6 @@ bool job_watch::counts_anew(job& j) {
   if (j.is_broken() || known == attached_.end()) return false;
   if (j.memory().head.attached_total.load() == known->second.came) return false;
   j.life = {};
-  recount();
   return true;
 }
 

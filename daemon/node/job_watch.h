@@ -30,7 +30,7 @@ class job_watch {
   void look_for_escapes(site_state const& site, std::int64_t now_ns);
   /// Somebody joined a job: he is looked after sooner than those who are known.
   void came(std::int64_t now_ns) { came_ns_ = now_ns; }
-  /// Somebody has come since it was counted: then it is used until it is counted again.
+  /// Somebody has come since it was counted: then it is used until it is counted in its turn.
   bool counts_anew(job& j);
   void forget(job const& j);
   bool is_walking() const { return !escapes_.is_idle(); }
