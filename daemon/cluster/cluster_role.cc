@@ -192,7 +192,7 @@ void cluster_role::check_open() const {
   if (std::string const why = c_.changes().why_closed(); !why.empty()) throw sluice_error(why);
 }
 
-std::string cluster_role::doubt_of_changes() const {
+std::string cluster_role::doubt_of_changes() {
   policy::site const* const site = policy().site;
   bool const has_standby = site != nullptr && site->control.pool == policy::pool_owner::majority;
   if (!c_.changes().keeps_changes())

@@ -35,7 +35,7 @@ class cluster_role final : public verbs::role {
   verbs::policy_view policy() const override;
   void check_apply() const override;
   std::vector<std::string> warnings_of(policy::site const& next) const override;
-  std::string doubt_of_changes() const override;
+  std::string doubt_of_changes() override;
   std::vector<std::string> use_policy(std::string const& text,
                                       runtime::policy_source const& source) override;
 

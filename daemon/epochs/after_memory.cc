@@ -3,20 +3,22 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/foreign_file.h"
 
 namespace sluice::epochs {
 
 std::unique_ptr<after_memory> after_memory::open(std::string const& path, uid_t uid, uid_t owner,
                                                  segment::far_memory* far) {
-  auto out = std::make_unique<after_memory>();
   if (far == nullptr || uid == geteuid()) {
-    out->own_ = area_map<abi::after_area>::open(path, uid);
-    return out->own_ ? std::move(out) : nullptr;
+    auto own = area_map<abi::after_area>::open(path, uid);
+    return own ? std::make_unique<after_memory>(std::move(own)) : nullptr;
   }
   foreign_file file = open_foreign(path, O_RDWR, uid);
   if (!file || file.st.st_size != sizeof(abi::after_area)) return nullptr;
-  out->far_ = far->hold(std::move(file.fd), segment::region_kind::after, owner);
+  auto out = std::make_unique<after_memory>(
+      far->hold(std::move(file.fd), segment::region_kind::after, owner));
   bool const is_good = refuse_reason(as_shared(**out), sizeof(abi::after_area)) == nullptr;
   return is_good ? std::move(out) : nullptr;
 }

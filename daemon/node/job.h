@@ -144,7 +144,7 @@ struct job {
   /// To be read: whoever writes there, but for its programs, writes by `map`.
   sluice::foreign<abi::segment> const& memory() const { return *map; }
   /// Its figures are those of the last look at it.
-  bool is_seen_last() const { return map.far() == nullptr || map.far()->is_current(); }
+  bool is_seen_last() const { return map.is_current(); }
   /// Its owner keeps the daemon from its files by leases.
   bool is_leased() const { return leased_looks >= most_leased_looks; }
   /// It is to go: its file was cut short, and nothing in it means anything any more, or it is

@@ -192,38 +192,38 @@ std::optional<job_table::whose> job_table::named_by(std::string const& folder) {
   return whose{uid, folder.substr(at + 1)};
 }
 
-void job_table::look(std::span<job* const> some, std::uint32_t parts, std::int64_t debt_ns) const {
+void job_table::look(std::span<job const* const> some, std::uint32_t parts,
+                     std::int64_t debt_ns) const {
   if (far_ == nullptr) return;
   std::vector<segment::far_region*> regions;
-  for (job* const j : some)
+  for (job const* const j : some)
     if (j->map.far() != nullptr && !j->is_broken()) regions.push_back(j->map.far());
   if (!regions.empty()) far_->look(regions, parts, debt_ns);
 }
 
 void job_table::look(std::uint32_t parts) const {
-  std::vector<job*> all;
+  std::vector<job const*> all;
   for (auto const& j : jobs_) all.push_back(j.get());
   look(all, parts);
 }
 
-void job_table::look(job const& j, std::uint32_t parts) const {
-  if (j.map.far() != nullptr && !j.is_broken()) far_->look(*j.map.far(), parts);
+void job_table::look(job const& j, std::uint32_t parts, std::int64_t debt_ns) const {
+  job const* const only[] = {&j};
+  look(only, parts, debt_ns);
 }
 
-void job_table::look_last(std::span<job* const> some) const {
+void job_table::look_last(std::span<job const* const> some) const {
   look(some, segment::whole, segment::far_memory::most_debt_ns);
 }
 
 void job_table::look_last(job const& j) const {
-  if (j.map.far() == nullptr || j.is_broken()) return;
-  j.map.far()->ask_anew();
-  far_->look(*j.map.far(), segment::whole, segment::far_memory::most_debt_ns);
+  j.map.ask_anew();
+  look(j, segment::whole, segment::far_memory::most_debt_ns);
 }
 
 bool job_table::settle(job const& j) const {
-  if (j.map.far() == nullptr || j.is_broken()) return true;
-  far_->look(*j.map.far(), segment::glance, segment::far_memory::most_debt_ns);
-  return j.map.far()->is_current();
+  look(j, segment::glance, segment::far_memory::most_debt_ns);
+  return j.is_broken() || j.map.is_current();
 }
 
 job* job_table::find(uid_t uid, std::string const& name) const {

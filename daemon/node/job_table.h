@@ -66,10 +66,10 @@ class job_table {
   /// These parts (segment::part) of all jobs, or of one, are seen as they are now. Of a job whose
   /// owner's memory does not come in time they are as before.
   void look(std::uint32_t parts) const;
-  void look(std::span<job* const> some, std::uint32_t parts, std::int64_t debt_ns = 0) const;
-  void look(job const& j, std::uint32_t parts) const;
+  void look(std::span<job const* const> some, std::uint32_t parts, std::int64_t debt_ns = 0) const;
+  void look(job const& j, std::uint32_t parts, std::int64_t debt_ns = 0) const;
   /// The same whole, for the last time. Its owner may be in debt for that.
-  void look_last(std::span<job* const> some) const;
+  void look_last(std::span<job const* const> some) const;
   void look_last(job const& j) const;
   /// What was written to all is in force, but for those whose memory does not come in time.
   void settle() const { look(0u); }

@@ -214,7 +214,7 @@ void node_role::overrides_changed(std::size_t number) {
     doubt_ = "the memory of the job does not come now: what was changed is in force when it does";
 }
 
-std::string node_role::doubt_of_changes() const { return std::exchange(doubt_, {}); }
+std::string node_role::doubt_of_changes() { return std::exchange(doubt_, {}); }
 
 verbs::policy_view node_role::policy() const {
   return {s_.site.is_set() ? &s_.site.site() : nullptr, &s_.site.text(), s_.site.hash()};

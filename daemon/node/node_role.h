@@ -32,7 +32,7 @@ class node_role final : public verbs::role {
   void check_change(std::size_t job, change what) const override;
   std::vector<verbs::settable> settables(std::size_t job) const override;
   void overrides_changed(std::size_t job) override;
-  std::string doubt_of_changes() const override;
+  std::string doubt_of_changes() override;
 
   verbs::policy_view policy() const override;
   void check_apply() const override;
@@ -53,7 +53,7 @@ class node_role final : public verbs::role {
   void add_small(job const& j, nlohmann::json& answer) const;
 
   state& s_;
-  mutable std::string doubt_;  // of the last change, told once
+  std::string doubt_;  // of the last change, told once
 };
 
 }  // namespace sluice::node

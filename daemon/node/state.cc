@@ -232,13 +232,15 @@ void state::watch(moment at) {
 /// user may keep it from us.
 std::vector<job*> state::seen_last(std::vector<job*> ended, std::int64_t now_ns) const {
   constexpr std::int64_t most_ns = 10'000'000'000;
-  std::vector<job*> unseen;
+  std::vector<job const*> unseen;
   for (job* const j : ended) {
-    bool const is_new = std::exchange(j->ending_ns, j->ending_ns == 0 ? now_ns : j->ending_ns) == 0;
-    if (is_new && j->map.far() != nullptr) j->map.far()->ask_anew();
+    if (j->ending_ns == 0) {
+      j->ending_ns = now_ns;
+      j->map.ask_anew();
+    }
     if (!j->is_seen_last()) unseen.push_back(j);
   }
-  if (!unseen.empty()) jobs.look_last(unseen);
+  jobs.look_last(unseen);
   std::erase_if(ended, [&](job* j) {
     return !j->is_broken() && !j->is_seen_last() && now_ns - j->ending_ns < most_ns;
   });

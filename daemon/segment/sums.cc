@@ -4,22 +4,9 @@
 #include <algorithm>
 
 #include "calls.h"
+#include "segment/each_shard.h"
 
 namespace sluice::segment {
-
-namespace {
-
-/// Shards that somebody counts in, or has counted in.
-template <class Visit>
-void each_shard(foreign<abi::segment> const& s, Visit&& visit) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  for (unsigned i = 0; i < used; ++i) visit(s.owned[i]);
-  if (s.head.commons_used.load(relaxed) == 0) return;
-  for (foreign<abi::shard> const& common : s.common) visit(common);
-}
-
-}  // namespace
 
 sums sum(foreign<abi::segment> const& s) {
   constexpr auto relaxed = std::memory_order_relaxed;

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "segment/curve.h"
+#include "segment/each_shard.h"
 
 namespace sluice::segment {
 
@@ -36,55 +37,42 @@ void answer(foreign<abi::after_area>& a, memory_change const& c) {
     wake(s.word);
 }
 
-/// Bytes of two segments that lie at the same place.
+/// Parts of two segments that lie at the same place.
 class copying {
  public:
   copying(foreign<abi::segment> const& from, abi::segment& to)
       : from_(reinterpret_cast<char const*>(&as_shared(from))), to_(reinterpret_cast<char*>(&to)) {}
-  void bytes(std::size_t at, std::size_t count) { std::memcpy(to_ + at, from_ + at, count); }
+  /// So many bytes, from a part of `to` on.
+  void bytes(void* part, std::size_t count) {
+    std::memcpy(part, from_ + (static_cast<char*>(part) - to_), count);
+  }
+  template <class Part>
+  void whole(Part& part) {
+    bytes(&part, sizeof part);
+  }
 
  private:
   char const* from_;
   char* to_;
 };
 
-constexpr std::size_t shard_at(unsigned i) {
-  return offsetof(abi::segment, owned) + i * sizeof(abi::shard);
-}
-static_assert(offsetof(abi::segment, common) == shard_at(abi::owned_shards));
-
-/// Shards that somebody counts in, or has counted in.
-template <class Visit>
-void each_shard(abi::segment const& s, Visit&& visit) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  unsigned const used = std::min(s.head.shards_used.load(relaxed), abi::owned_shards);
-  for (unsigned i = 0; i < used; ++i) visit(shard_at(i));
-  if (s.head.commons_used.load(relaxed) == 0) return;
-  for (unsigned i = 0; i < abi::common_shards; ++i) visit(shard_at(abi::owned_shards + i));
-}
-
 void copy_glance(copying& c, abi::segment& to, unsigned channels) {
-  c.bytes(0, offsetof(abi::segment, bucket) + channels * sizeof(core::bucket));
-  each_shard(to, [&](std::size_t at) {
-    c.bytes(at, offsetof(abi::shard, channel) + channels * sizeof(abi::channel_counters));
+  c.bytes(&to, offsetof(abi::segment, bucket) + channels * sizeof(core::bucket));
+  each_shard(to, [&](abi::shard& s) {
+    c.bytes(&s, offsetof(abi::shard, channel) + channels * sizeof(abi::channel_counters));
   });
-  c.bytes(offsetof(abi::segment, channel), channels * sizeof(abi::channel_state));
+  c.bytes(to.channel, channels * sizeof(abi::channel_state));
 }
 
 void copy_counts(copying& c, foreign<abi::segment> const& from, abi::segment& to) {
-  c.bytes(offsetof(abi::segment, rules), sizeof(core::ruleset));
+  c.whole(to.rules);
   unsigned const targets = std::min(to.rules.target_count, core::max_targets);
-  c.bytes(offsetof(abi::segment, size), targets * sizeof(abi::access_sizes));
-  c.bytes(offsetof(abi::segment, hint),
-          offsetof(abi::segment, time) - offsetof(abi::segment, hint));
+  c.bytes(to.size, targets * sizeof(abi::access_sizes));
+  c.bytes(to.hint, offsetof(abi::segment, time) - offsetof(abi::segment, hint));
   for (unsigned t = 0; t < targets; ++t)
     for (unsigned i = 0; i < core::op_count; ++i)
-      if (from.time[t][i].samples.load(std::memory_order_relaxed) != 0)
-        c.bytes(offsetof(abi::segment, time) + (t * core::op_count + i) * sizeof(abi::call_time),
-                sizeof(abi::call_time));
-  each_shard(to, [&](std::size_t at) {
-    c.bytes(at + offsetof(abi::shard, call), sizeof(abi::shard::call));
-  });
+      if (from.time[t][i].samples.load(std::memory_order_relaxed) != 0) c.whole(to.time[t][i]);
+  each_shard(to, [&](abi::shard& s) { c.whole(s.call); });
 }
 
 }  // namespace
@@ -120,8 +108,7 @@ void copy_parts(foreign<abi::segment> const& from, abi::segment& to, std::uint32
   std::uint32_t const named = from.rules.channel_count;
   unsigned const channels = std::min(named, core::max_channels);
   if ((parts & glance) != 0) copy_glance(c, to, channels);
-  if ((parts & slots) != 0)
-    c.bytes(offsetof(abi::segment, far_process), sizeof(abi::segment::far_process));
+  if ((parts & slots) != 0) c.whole(to.far_process);
   if ((parts & counts) != 0) copy_counts(c, from, to);
 }
 

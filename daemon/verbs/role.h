@@ -98,7 +98,7 @@ class role {
                                               runtime::policy_source const& source) = 0;
 
   /// Why a change made here may not last, for whoever makes one; empty: it does.
-  virtual std::string doubt_of_changes() const { return {}; }
+  virtual std::string doubt_of_changes() { return {}; }
 
   /// A question that somebody else answers; none: it is answered here.
   virtual std::optional<nlohmann::json> ask_above(local::peer const& who, verb which,

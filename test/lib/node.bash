@@ -46,6 +46,18 @@ start_small_node() {
   start_node
 }
 
+# job UID NAME COMMAND…: a job of that user's, until it ends.
+job() {
+  local uid=$1 name=$2
+  shift 2
+  as "$uid" "$SLUICE" --run-dir "$RUN" run --no-summary --job "$name" -- "$@"
+}
+
+# end_programs UID…: those users' programs of this test; others have the same uids.
+end_programs() {
+  for whose in "$@"; do pkill -9 -u "$whose" -f "$SCRATCH/"; done
+}
+
 # $SCRATCH/ask.py SOCKET sends each line that it reads to a daemon, and prints the answer. $python
 # runs it, as whoever is to ask.
 write_asker() {

@@ -9,14 +9,9 @@ set -u
 two_users
 policy 5k/s
 start_node
-job() { # UID NAME COMMAND…
-  local uid=$1 name=$2
-  shift 2
-  as "$uid" "$SLUICE" --run-dir "$RUN" run --no-summary --job "$name" -- "$@"
-}
-end_all() { # others have the same uids
+end_all() {
   [ -z "${late:-}" ] || kill -CONT "$late"
-  for whose in $ann $bob; do pkill -9 -u "$whose" -f "$SCRATCH/"; done
+  end_programs $ann $bob
 }
 trap 'end_all; rm -rf "$SCRATCH"' EXIT
 while_there() { # UID NAME

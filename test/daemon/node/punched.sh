@@ -9,15 +9,7 @@ set -u
 two_users
 policy 5k/s
 start_node
-job() { # UID NAME COMMAND…
-  local uid=$1 name=$2
-  shift 2
-  as "$uid" "$SLUICE" --run-dir "$RUN" run --no-summary --job "$name" -- "$@"
-}
-end_all() { # others have the same uids
-  for whose in $ann $bob; do pkill -9 -u "$whose" -f "$SCRATCH/"; done
-}
-trap 'end_all; rm -rf "$SCRATCH"' EXIT
+trap 'end_programs $ann $bob; rm -rf "$SCRATCH"' EXIT
 has_job() { $S jobs 2>/dev/null | grep -q "$1"; }
 job $ann ours sh -c "while [ -e '$SCRATCH/data/file' ]; do sleep 0.2; done" &
 until_true 20 has_job ours || fail 'no job of hers'

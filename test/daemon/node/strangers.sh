@@ -14,11 +14,6 @@ cat >"$SCRATCH/policy.json" <<END
                          "after": {"write": "*/MANIFEST*", "durable": "*/rank*"}}}}
 END
 start_node
-job() { # UID NAME COMMAND…
-  local uid=$1 name=$2
-  shift 2
-  as "$uid" "$SLUICE" --run-dir "$RUN" run --no-summary --job "$name" -- "$@"
-}
 has_job() { "$SLUICE" --run-dir "$RUN" jobs 2>/dev/null | grep -q "$1"; }
 
 # ---- a name of the scheduler's ----
