@@ -28,8 +28,6 @@ struct far_owner {
   descriptor socket;
   std::set<far_region*> regions = {};
   std::deque<memory_words> waiting = {};  // for room in its queue
-  std::uint32_t owed_parts = 0;           // of looks that could not begin
-  std::uint32_t asked_parts = 0;          // of the last look
   bool is_looking = false;                // it has not answered the last look
   bool is_late = false;                   // and we have waited for that
   bool is_asked_to_end = false;           // it has no regions, and is to say so
@@ -243,38 +241,38 @@ void far_memory::take_answer(far_owner& o) {
   }
   o.is_looking = o.is_late = false;
   for (far_region* const r : o.regions) {
-    if (std::exchange(r->is_looked_at_, false)) r->seen_ = r->asked_;
+    r->has_come_ = std::exchange(r->is_looked_at_, false);
+    if (r->has_come_) r->seen_ = r->asked_;
     auto const all = std::span(l.words.broken).first(std::min(l.words.count, most_looked_at));
     r->is_broken_ = r->is_broken_ || std::ranges::find(all, r->number_) != all.end();
   }
 }
 
 /// False: an earlier look has not ended, or there is no room for another one. What it would have
-/// seen is seen by the next one.
+/// seen is seen by the next one, whatever that is for.
 bool far_memory::begin_look(far_owner& o, std::span<far_region* const> of_him,
                             std::uint32_t parts) {
   bool const was_looking = o.is_looking;
   take_answer(o);
   send_waiting(o);
   // Nobody waits for a look of him: so what has come is to be seen before the next one begins.
-  bool const has_come = was_looking && !o.is_looking && (parts & ~o.asked_parts) == 0 &&
-                        std::ranges::all_of(of_him, &far_region::is_current);
+  bool const has_come =
+      was_looking && !o.is_looking && std::ranges::all_of(of_him, [parts](far_region const* r) {
+        return r->has_come_ && r->is_current() && (parts & ~r->asked_parts_) == 0;
+      });
   if (has_come && !by_.has_time(o.uid, 0)) return false;
-  o.owed_parts |= parts;
+  for (far_region* const r : of_him) r->owed_parts_ |= parts, r->is_owed_ = true;
   if (o.is_looking || !o.waiting.empty()) return false;
   letter<memory_words> l;
   l.words.what = memory_order::look;
-  l.words.parts = o.owed_parts;
-  for (far_region const* const r : of_him) l.words.regions[l.words.count++] = r->number_;
+  for (far_region const* const r : o.regions)
+    if (r->is_owed_) l.words.looks[l.words.count++] = {r->number_, r->owed_parts_};
   if (!send_to(o, l)) return false;
   o.is_looking = true;
-  o.asked_parts = o.owed_parts;
-  auto const segments = std::ranges::count(o.regions, region_kind::segment, &far_region::kind_);
-  bool const sees_all =
-      std::ranges::count(of_him, region_kind::segment, &far_region::kind_) == segments;
-  if (sees_all) o.owed_parts = 0;
-  for (far_region* const r : of_him) {
-    if (l.words.parts != 0) r->asked_ = r->changed_;
+  for (far_region* const r : o.regions) {
+    if (!std::exchange(r->is_owed_, false)) continue;
+    r->asked_parts_ = std::exchange(r->owed_parts_, 0);
+    if (r->asked_parts_ != 0) r->asked_ = r->changed_;
     r->is_looked_at_ = true;
   }
   return true;

@@ -64,7 +64,11 @@ class far_region {
   std::uint64_t changed_ = 1;              // the last change
   std::uint64_t asked_ = 0, seen_ = 0;     // that the last look that began, or ended, has seen
   bool is_held_ = false;                   // by the process
+  std::uint32_t owed_parts_ = 0;           // of looks that could not begin
+  std::uint32_t asked_parts_ = 0;          // of the last one that did
+  bool is_owed_ = false;                   // a look, of no parts perhaps
   bool is_looked_at_ = false;
+  bool has_come_ = false;  // with the last answer
   bool is_broken_ = false;
 };
 

@@ -110,10 +110,10 @@ class memory_server {
   void look(memory_words const& w) {
     letter<memory_answer> answer = {};
     for (unsigned i = 0; i < std::min(w.count, most_looked_at); ++i) {
-      auto const at = regions_.find(w.regions[i]);
+      auto const at = regions_.find(w.looks[i].region);
       if (at == regions_.end()) continue;
-      at->second->copy(w.parts);
-      if (at->second->is_broken()) answer.words.broken[answer.words.count++] = w.regions[i];
+      at->second->copy(w.looks[i].parts);
+      if (at->second->is_broken()) answer.words.broken[answer.words.count++] = at->first;
     }
     if (!answer.send_to(socket_)) throw sluice_error("the loop does not hear");
   }

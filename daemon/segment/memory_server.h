@@ -18,7 +18,12 @@ enum class memory_order : std::uint32_t {
   hold,    // `region` of `kind` from now on: with its file, and that of the copy
   let_go,  // of it
   change,  // the region
-  look,    // at these regions; the only one that is answered
+  look,    // at these; the only one that is answered
+};
+
+struct looked_at {
+  std::uint32_t region = 0;
+  std::uint32_t parts = 0;  // see segment::part
 };
 
 struct memory_words {
@@ -26,9 +31,8 @@ struct memory_words {
   std::uint32_t region = 0;
   region_kind kind = {};
   memory_change change = {};
-  std::uint32_t parts = 0;
   std::uint32_t count = 0;
-  std::uint32_t regions[most_looked_at] = {};
+  looked_at looks[most_looked_at] = {};
 };
 
 struct memory_answer {

@@ -258,6 +258,29 @@ TEST_CASE("far memory: for who has no time left nobody waits", "[segment][far]")
   CHECK(copy_in(*r).owned[0].call[3].calls == 6);
 }
 
+TEST_CASE("far memory: looks at one region keep no other from being seen", "[segment][far]") {
+  far_world w;
+  auto s = w.segment("s");
+  his<abi::after_area> a(w.at.dir + "/after");
+  auto const of_s = w.hold(s, ann);
+  auto const of_a = w.memory.hold(a.same(), region_kind::after, ann);
+  w.is_broke = true;
+  a->slot[3].word = 5;
+  // As the loop does for who has no time left: nobody waits, and the segment is first each time,
+  // once to be seen and once to be settled.
+  std::uint32_t last = 0;
+  for (int seen = 0; of_a->copy<abi::after_area>().slot[3].word.load(relaxed) != 5;) {
+    s->head.attached.fetch_add(1);
+    w.memory.look(*of_s, segment::glance);
+    w.memory.look(*of_s, 0);
+    w.memory.look(*of_a, segment::whole);
+    std::uint32_t const now = copy_in(*of_s).head.attached;
+    if (std::exchange(last, now) != now) ++seen;
+    REQUIRE(seen < 100);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the answer comes between turns
+  }
+}
+
 TEST_CASE("far memory: a process that has ended is noticed", "[segment][far]") {
   far_world w;
   auto s = w.segment("s"), t = w.segment("t");
