@@ -25,6 +25,9 @@ constexpr std::size_t kept_for_others = most_gates / 8;  // for children that ha
 // once, then so many a second.
 constexpr time_ns places_anew_ns = 8'000'000'000;  // 32 gates a second of a node
 constexpr std::size_t busy_jobs = 4;               // of one child: more of them share
+// At a time, of one child: half of what its queue holds. What finds a queue full is lost, and all
+// that is due at once would be so again.
+constexpr unsigned most_syncs = 8;
 
 }  // namespace
 
@@ -154,13 +157,11 @@ void gate_book::begin(gate g, time_ns now) {
   }
   if (is_known)
     for (row const& r : of->second.rows)
-      if (!r.is_over) g.nodes.push_back({r.node});
+      if (!r.is_over) g.nodes.push_back({.node = r.node, .at = now - ask_again_ns});
   std::ranges::sort(g.nodes, {}, &asked::node);
   gate& kept = gates_.emplace_back(std::move(g));
   kept.is_unknown = !is_known && asks.empty();
   if (kept.is_unknown) return end(kept, ENOENT, nobody_said, now);
-  if (tell_losses(kept, now)) return;
-  for (asked& a : kept.nodes) send_sync(kept, a, now);
   look_at(kept, now);
 }
 
@@ -202,12 +203,16 @@ void gate_book::told(core::job_id job, std::string const& node, std::string cons
   if (lost.is_over) drop_row(job, node);
 }
 
-void gate_book::send_sync(gate const& g, asked& a, time_ns now) {
-  standing const* const s = standing_of(a.node);
-  if (s == nullptr || !s->is_there) return;
+/// False: it has its turn later.
+bool gate_book::send_sync(gate const& g, asked& a, time_ns now) {
+  standing* const s = standing_of(a.node);
+  if (s == nullptr || !s->is_there) return true;
   if (a.incarnation == 0) a.incarnation = s->incarnation;
+  if (s->syncs == most_syncs) return false;
+  ++s->syncs;
   a.at = now;
   out_.push_back({child_of_.at(a.node), wire::gate_sync{g.id, g.job, g.patience_ns}});
+  return true;
 }
 
 bool gate_book::is_silent(standing const* s, time_ns now) const {
@@ -224,18 +229,27 @@ char const* gate_book::is_lost(asked& a, time_ns now) {
   return nullptr;
 }
 
-void gate_book::look_at(gate& g, time_ns now) {
-  if (tell_losses(g, now)) return;  // a machine may be back, and the job on it, since it was asked
+/// False: not all were asked that are to be.
+bool gate_book::look_at(gate& g, time_ns now) {
+  // A machine may be back, and the job on it, since it was asked.
+  if (tell_losses(g, now)) return true;
+  bool are_asked = true;
   for (asked& a : g.nodes) {
     ++looks_;
     if (a.has_synced) continue;
+    std::string why;
     if (char const* const how = is_lost(a, now))
-      return end(g, EIO, fmt::format("node {} {}, and had not acknowledged", a.node, how), now);
-    if (now >= g.until)
-      return end(g, EIO, fmt::format("node {} has not acknowledged in time", a.node), now);
-    if (now - a.at >= ask_again_ns) send_sync(g, a, now);
+      why = fmt::format("node {} {}, and had not acknowledged", a.node, how);
+    else if (now >= g.until)
+      why = fmt::format("node {} has not acknowledged in time", a.node);
+    if (!why.empty()) {
+      end(g, EIO, std::move(why), now);
+      return true;
+    }
+    if (now - a.at >= ask_again_ns) are_asked &= send_sync(g, a, now);
   }
   if (g.acknowledged == g.nodes.size()) end(g, 0, {}, now);
+  return are_asked;
 }
 
 void gate_book::done(std::uint32_t child, wire::gate_done const& m, time_ns now) {

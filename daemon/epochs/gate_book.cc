@@ -299,6 +299,7 @@ void gate_book::tell_above(time_ns now) {
 
 std::vector<gate_book::letter> gate_book::take() {
   std::vector<letter> out = std::exchange(out_, {});
+  for (standing& s : standing_) s.syncs = 0;
   if (is_dirty()) return out;
   for (std::uint32_t child = 0; child < standing_.size(); ++child) {
     standing_[child].unwritten = 0;
@@ -346,8 +347,10 @@ void gate_book::tick(time_ns now) {
     pass_losses();
     tell_above(now);
   }
-  for (gate& g : gates_)
-    if (!g.is_over) look_at(g, now);
+  auto first = gates_.end();  // of the next time
+  for (auto g = gates_.begin(); g != gates_.end(); ++g)
+    if (!g->is_over && !look_at(*g, now) && first == gates_.end()) first = g;
+  std::rotate(gates_.begin(), first, gates_.end());
   forget_over(now);
   std::erase_if(gates_, [&](gate const& g) { return g.is_over && now >= g.until; });
   std::erase_if(routes_, [&](route const& r) { return now >= r.until; });

@@ -135,6 +135,7 @@ class gate_book {
     std::map<core::job_id, bool> owed;  // to be told that it is in the book; true: out of it
     time_ns refused_at = 0;             // when that was said last
     std::size_t unwritten = 0;          // rows it has changed since, and is owed no word of
+    unsigned syncs = 0;                 // that it was asked for since take()
     ask_rate asks = {};                 // for gates of all its jobs
     bounds most() const;
     void owe_nothing();
@@ -183,12 +184,12 @@ class gate_book {
   standing* standing_of(std::string const& node);
   gate* find_gate(wire::gate_id const& id);
   void begin(gate g, time_ns now);
-  void send_sync(gate const& g, asked& a, time_ns now);
+  bool send_sync(gate const& g, asked& a, time_ns now);
   std::string waits_for(gate const& g) const;
   bool tell_losses(gate& g, time_ns now);
   void told(core::job_id job, std::string const& node, std::string const& asks);
   char const* is_lost(asked& a, time_ns now);
-  void look_at(gate& g, time_ns now);
+  bool look_at(gate& g, time_ns now);
   void end(gate& g, std::uint32_t error, std::string why, time_ns now);
   void answer(gate const& g);
   void tell_above(time_ns now);

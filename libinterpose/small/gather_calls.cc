@@ -105,19 +105,22 @@ Result refused(int error) {
 // A handler ended the wait for a lease of this job. No call on a file that can be leased ends so,
 // and nobody is ready for it. Elsewhere it may be the alarm of a program whose server does not
 // answer.
-bool waits_on(place const& where, unsigned tries) {
+bool waits_on(place const& where, bool& was_leased) {
   file f;
   if (!has_leases() || where.kind != place_kind::path || !identify_cached(where, f)) return false;
-  // It may have been given back just now.
-  return may_be_leased(f, tries == 0);
+  bool const is_leased = may_be_leased(f, false);
+  // It may have been given back since the last try began.
+  bool const waits = is_leased || (was_leased && may_be_leased(f, true));
+  was_leased = is_leased;
+  return waits;
 }
 
 // Who opens or cuts a file meets a lease of this job, and is to try again: the kernel has just
 // asked for its end.
-bool meets_lease(place const& where, unsigned tries) {
+bool meets_lease(place const& where, unsigned tries, bool& was_leased) {
   constexpr unsigned most_tries = 400;
   constexpr std::int64_t pause_ns = 500'000;
-  if (errno == EINTR) return waits_on(where, tries);
+  if (errno == EINTR) return waits_on(where, was_leased);
   if (errno != EWOULDBLOCK || tries == most_tries) return false;
   // It may have been given back just now.
   if (tries == 0 ? !has_leases() : !may_be_leased()) return false;
@@ -128,8 +131,9 @@ bool meets_lease(place const& where, unsigned tries) {
 
 template <class Call>
 auto past_leases(place const& where, Call const& call) {
+  bool was_leased = true;  // for all we know
   auto r = call();
-  for (unsigned n = 0; is_failure(r) && meets_lease(where, n); ++n) r = call();
+  for (unsigned n = 0; is_failure(r) && meets_lease(where, n, was_leased); ++n) r = call();
   return r;
 }
 

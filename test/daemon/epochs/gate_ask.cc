@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gates that come and go: a place is free again at once, and nobody asks all nodes all the time.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "gate_desk.h"
 
@@ -38,4 +40,21 @@ TEST_CASE("gates: a child begins so many of a job in a second", "[gates]") {
   CHECK(begins(hydro, 1));
   d.now += 20 * second;
   for (int i = 0; i < 200; ++i) CHECK(begins(hydro, 0));
+}
+
+TEST_CASE("gates: of many that are due at once each has its turn in a short queue", "[gates]") {
+  constexpr std::uint64_t gates = 200;
+  constexpr std::size_t room = 16;
+  desk d = three_nodes();
+  for (std::uint64_t counter = 1; counter <= gates; ++counter) d.ask(0, counter, 600 * second);
+  d.now += 3 * second;  // the controller was stopped
+  std::set<std::uint64_t> asked;
+  for (std::int64_t const end = d.now + 4 * second; d.now < end;) {
+    d.sent.clear();
+    d.pass(50 * ms, {0, 1, 2});
+    auto const syncs = d.to<wire::gate_sync>(2);
+    for (std::size_t i = 0; i < std::min(room, syncs.size()); ++i)
+      asked.insert(syncs[i].gate.counter);
+  }
+  CHECK(asked.size() == gates);
 }
