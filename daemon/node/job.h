@@ -19,10 +19,12 @@
 #include "node/call_times.h"
 #include "node/demand_meter.h"
 #include "node/share_out.h"
+#include "segment/beside.h"
 #include "segment/cut_back.h"
 #include "segment/held_areas.h"
 #include "segment/job_life.h"
 #include "segment/job_memory.h"
+#include "segment/run_dir.h"
 #include "segment/sums.h"
 
 namespace sluice::node {
@@ -143,6 +145,9 @@ struct job {
   job(std::string folder_, job_record record_, segment::job_memory map_);
   /// To be read: whoever writes there, but for its programs, writes by `map`.
   sluice::foreign<abi::segment> const& memory() const { return *map; }
+  segment::job_files files(std::string const& run_dir) const {
+    return {segment::segment_path(run_dir, folder), record.uid, map.far()};
+  }
   /// Its figures are those of the last look at it.
   bool is_seen_last() const { return map.is_current(); }
   /// Its owner keeps the daemon from its files by leases.

@@ -69,11 +69,10 @@ ordered result_of(job const& j, result_terms const& told, std::string const& run
   std::int64_t const ended_s = elapsed_s(terms, dated_now(), boot_id());
   ordered out = {{"version", 1}, {"kind", "run"}, {"job", j.record.name}};
   out["elapsed_s"] = static_cast<double>(ended_s);
-  std::string const segment = segment::segment_path(run_dir, j.folder);
-  out.update(segment::counted_json(j.memory(), j.processes,
-                                   segment::small_targets_of(j.memory(), segment, j.record.uid)));
-  if (ordered roles = segment::roles_json(segment, j.record.uid); !roles.is_null())
-    out["roles"] = std::move(roles);
+  segment::job_files const files = j.files(run_dir);
+  out.update(
+      segment::counted_json(j.memory(), j.processes, segment::small_targets_of(j.memory(), files)));
+  if (ordered roles = segment::roles_json(files); !roles.is_null()) out["roles"] = std::move(roles);
   out["timeline"] = {
       {"start_unix_s", terms.since_unix_s}, {"interval_s", 1.0}, {"rows", ordered::array()}};
   out["jobs"] = {{{"job", j.record.name},

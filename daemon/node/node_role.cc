@@ -118,8 +118,7 @@ verbs::job_details node_role::details_of(std::size_t number) const {
 }
 
 void node_role::add_small(job const& j, json& answer) const {
-  std::string const segment = segment::segment_path(s_.config.run_dir, j.folder);
-  json small = segment::small_json(j.memory(), segment, j.record.uid, j.processes != 0);
+  json small = segment::small_json(j.memory(), j.files(s_.config.run_dir), j.processes != 0);
   if (!small.is_null()) answer["small"] = std::move(small);
 }
 

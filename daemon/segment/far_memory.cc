@@ -115,6 +115,10 @@ void far_region::change(memory_change const& c) {
   of_.send_waiting(whose_);
 }
 
+std::unique_ptr<far_region> far_region::hold_beside(descriptor file, region_kind kind) {
+  return of_.hold(std::move(file), kind, whose_.uid);
+}
+
 // ---- all
 
 far_memory::far_memory(std::function<void()> const& settle) {

@@ -42,6 +42,7 @@ class far_region {
   foreign<Area>& copy() const {
     return *static_cast<foreign<Area>*>(copy_);
   }
+  void const* bytes() const { return copy_; }
   /// Its file was cut short, or there is no memory for the copy. Nothing in it means anything.
   bool is_broken() const { return is_broken_ || guard_->is_broken(); }
   /// Nobody looks at it now, and the last look began after all changes of it.
@@ -50,6 +51,8 @@ class far_region {
   void ask_anew() { ++changed_; }
   /// Is made before the next look.
   void change(memory_change const& c);
+  /// Another file of the same owner: as of far_memory.
+  std::unique_ptr<far_region> hold_beside(descriptor file, region_kind kind);
 
  private:
   friend class far_memory;
@@ -96,8 +99,8 @@ class far_memory {
 
   void pay_by(payment by) { by_ = std::move(by); }
 
-  /// Of a file as long as its kind, open for reading and writing. Has been looked at whole. Throws
-  /// when that takes too long.
+  /// Of a file at least as long as its kind, open for reading and writing. Has been looked at
+  /// whole. Throws when that takes too long.
   std::unique_ptr<far_region> hold(descriptor file, region_kind kind, uid_t owner);
   /// The same for a segment that was made just now, up to where it is filled. Waits for nobody.
   std::unique_ptr<far_region> hold_new(descriptor file, uid_t owner);

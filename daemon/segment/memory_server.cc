@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
@@ -49,10 +50,8 @@ class held_region {
 
   void change(memory_change const& c) {
     if (is_broken()) return;
-    if (kind_ == region_kind::segment)
-      apply(at<abi::segment>(), c);
-    else
-      apply(at<abi::after_area>(), c);
+    if (kind_ == region_kind::segment) apply(at<abi::segment>(), c);
+    if (kind_ == region_kind::after) apply(at<abi::after_area>(), c);
   }
 
   void copy(std::uint32_t parts) {
@@ -60,7 +59,7 @@ class held_region {
     if (kind_ == region_kind::segment)
       copy_parts(at<abi::segment>(), *static_cast<abi::segment*>(copy_.at()), parts);
     else
-      copy_parts(at<abi::after_area>(), *static_cast<abi::after_area*>(copy_.at()));
+      std::memcpy(copy_.at(), memory_.at(), bytes_of(kind_));
   }
 
  private:

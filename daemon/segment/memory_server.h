@@ -12,7 +12,7 @@
 
 namespace sluice::segment {
 
-inline constexpr unsigned most_looked_at = 64;  // by one letter
+inline constexpr unsigned most_looked_at = 72;  // by one letter: all that an owner has
 
 enum class memory_order : std::uint32_t {
   hold,    // `region` of `kind` from now on: with its file, and that of the copy

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "segment/role_look.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "abi/role_area.h"
-#include "base/foreign_file.h"
 #include "base/printable.h"
 #include "segment/run_dir.h"
 
@@ -21,21 +17,13 @@ using json = nlohmann::ordered_json;
 
 constexpr std::size_t most_name = 255;  // in an area that was scribbled over each could be the pool
 
-/// Read, not mapped: whoever shortens the file meanwhile cannot harm us.
-std::unique_ptr<abi::role_area> read_area(std::string const& path, std::int64_t owner) {
-  auto const file = open_foreign(path, O_RDONLY, owner);
-  if (!file) return nullptr;
+std::unique_ptr<abi::role_area> read_area(job_files const& files) {
+  file_front const front = read_front(roles_path(files.segment_path), files, region_kind::roles);
   auto area = std::make_unique<abi::role_area>();
-  auto* const to = reinterpret_cast<char*>(area.get());
-  std::size_t got = 0;
-  while (got < sizeof *area) {
-    ssize_t const n = pread(file.fd.get(), to + got, sizeof *area - got, static_cast<off_t>(got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  bool const is_good =
-      abi::refuse_reason(*area, got) == nullptr && core::validate(area->table) == nullptr;
+  if (front.bytes.empty()) return nullptr;
+  std::memcpy(static_cast<void*>(area.get()), front.bytes.data(), sizeof *area);
+  bool const is_good = abi::refuse_reason(*area, front.file_bytes) == nullptr &&
+                       core::validate(area->table) == nullptr;
   return is_good ? std::move(area) : nullptr;
 }
 
@@ -72,9 +60,9 @@ json use_json(role_use const& use) {
 
 }  // namespace
 
-role_uses look_at_roles(std::string const& segment_path, std::int64_t owner) {
+role_uses look_at_roles(job_files const& files) {
   role_uses out;
-  auto const area = read_area(roles_path(segment_path), owner);
+  auto const area = read_area(files);
   if (area == nullptr) return out;
   core::role_table const& t = area->table;
   out.role.resize(t.role_count + 1);
@@ -92,8 +80,8 @@ role_uses look_at_roles(std::string const& segment_path, std::int64_t owner) {
   return out;
 }
 
-json roles_json(std::string const& segment_path, std::int64_t owner) {
-  role_uses const uses = look_at_roles(segment_path, owner);
+json roles_json(job_files const& files) {
+  role_uses const uses = look_at_roles(files);
   if (uses.role.empty()) return nullptr;
   json rows = json::array();
   for (auto const& use : uses.role)

@@ -3,8 +3,6 @@
 // is read once, its table is validated, and figures are only shown.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "core/roles.h"
+#include "segment/beside.h"
 
 namespace sluice::segment {
 
@@ -27,11 +26,10 @@ struct role_uses {
   std::uint64_t unknown_told = 0, unclassed = 0;
 };
 
-/// Of the job whose segment this is, its file owned by `owner` (or any_owner); nothing where the
-/// job has no roles, or its area is damaged.
-role_uses look_at_roles(std::string const& segment_path, std::int64_t owner);
+/// Nothing where the job has no roles, or its area is damaged.
+role_uses look_at_roles(job_files const& files);
 
 /// "roles" of the result file; null without roles.
-nlohmann::ordered_json roles_json(std::string const& segment_path, std::int64_t owner);
+nlohmann::ordered_json roles_json(job_files const& files);
 
 }  // namespace sluice::segment

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "segment/small_look.h"
 
-#include <unistd.h>
-
 #include <bit>
 #include <cstddef>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "abi/ring_area.h"
 #include "base/error.h"
-#include "base/foreign_file.h"
 #include "calls.h"
 #include "segment/mapping.h"
 #include "segment/run_dir.h"
@@ -25,20 +23,16 @@ using json = nlohmann::ordered_json;
 // In a segment that was scribbled over each path could be as long as any, and an answer has bounds.
 constexpr std::size_t most_text_bytes = 8 << 10;
 
-template <class Part>
-bool read_at(int fd, std::size_t at, Part& to) {
-  return pread(fd, static_cast<void*>(&to), sizeof to, static_cast<off_t>(at)) ==
-         ssize_t{sizeof to};
-}
-
 /// Of an area that is damaged, none are known.
-std::uint32_t strict_targets_of(std::string const& segment_path, std::int64_t owner) {
-  auto const file = open_foreign(rings_path(segment_path), O_RDONLY, owner);
+std::uint32_t strict_targets_of(job_files const& files) {
+  file_front const front = read_front(rings_path(files.segment_path), files, region_kind::rings);
+  if (front.bytes.empty()) return 0;
   abi::ring_header head = {};
   abi::lease_head board = {};
-  if (!file || !read_at(file.fd.get(), offsetof(abi::ring_area, head), head)) return 0;
-  if (abi::refuse_rings(head, static_cast<std::uint64_t>(file.st.st_size)) != nullptr) return 0;
-  return read_at(file.fd.get(), offsetof(abi::ring_area, board), board) ? board.targets : 0;
+  std::memcpy(static_cast<void*>(&head), front.bytes.data(), sizeof head);
+  std::memcpy(static_cast<void*>(&board), front.bytes.data() + offsetof(abi::ring_area, board),
+              sizeof board);
+  return abi::refuse_rings(head, front.file_bytes) == nullptr ? board.targets : 0;
 }
 
 json hints_json(foreign<abi::segment> const& s) {
@@ -124,14 +118,12 @@ json rows_of(foreign<abi::segment> const& s, policy::small_targets const& target
 
 }  // namespace
 
-policy::small_targets small_targets_of(foreign<abi::segment> const& s,
-                                       std::string const& segment_path, std::int64_t owner) {
+policy::small_targets small_targets_of(foreign<abi::segment> const& s, job_files const& files) {
   policy::small_targets out;
   out.hinted_targets = s.head.hinted_targets;
   out.gathered_targets = s.head.gathered_targets;
   out.buffered_targets = s.reads.head.targets;
-  if ((s.head.areas.load() & abi::rings_beside) != 0)
-    out.strict_targets = strict_targets_of(segment_path, owner);
+  if ((s.head.areas.load() & abi::rings_beside) != 0) out.strict_targets = strict_targets_of(files);
   return out;
 }
 
@@ -158,9 +150,8 @@ json small_row(core::ruleset const& rules, policy::small_targets const& targets,
           {"modes", modes}};
 }
 
-json small_json(foreign<abi::segment> const& s, std::string const& segment_path, std::int64_t owner,
-                bool is_running) {
-  policy::small_targets const targets = small_targets_of(s, segment_path, owner);
+json small_json(foreign<abi::segment> const& s, job_files const& files, bool is_running) {
+  policy::small_targets const targets = small_targets_of(s, files);
   json const counted = counted_small(s, targets, is_running);
   if (counted.is_null()) return nullptr;
   json out = {{"targets", rows_of(s, targets)}};

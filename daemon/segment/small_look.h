@@ -10,13 +10,12 @@
 #include "abi/segment.h"
 #include "base/foreign.h"
 #include "policy/small.h"
+#include "segment/beside.h"
 
 namespace sluice::segment {
 
-/// Of the job whose segment this is, at that path. Its rings are a file of `owner` (or any_owner),
-/// which is read once.
-policy::small_targets small_targets_of(foreign<abi::segment> const& s,
-                                       std::string const& segment_path, std::int64_t owner);
+/// Of the job whose segment this is. Its rings are read once.
+policy::small_targets small_targets_of(foreign<abi::segment> const& s, job_files const& files);
 
 /// {"hints", "gathered", "buffered"}: each where a target has it; null without any. Where nothing
 /// came of one, it says why (small_why.h). `is_running`: some process of the job is.
@@ -24,8 +23,8 @@ nlohmann::ordered_json counted_small(foreign<abi::segment> const& s,
                                      policy::small_targets const& targets, bool is_running);
 
 /// {"targets": [{"target", "modes"}]} with what counted_small() says; null where no target has any.
-nlohmann::ordered_json small_json(foreign<abi::segment> const& s, std::string const& segment_path,
-                                  std::int64_t owner, bool is_running);
+nlohmann::ordered_json small_json(foreign<abi::segment> const& s, job_files const& files,
+                                  bool is_running);
 
 /// A row of "targets", for target `t` of the ruleset; null where it has nothing of small I/O.
 nlohmann::ordered_json small_row(core::ruleset const& rules, policy::small_targets const& targets,

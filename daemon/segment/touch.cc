@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "abi/ring_area.h"
+#include "abi/role_area.h"
 #include "segment/curve.h"
 #include "segment/each_shard.h"
 
@@ -78,7 +80,17 @@ void copy_counts(copying& c, foreign<abi::segment> const& from, abi::segment& to
 }  // namespace
 
 std::size_t bytes_of(region_kind kind) {
-  return kind == region_kind::segment ? sizeof(abi::segment) : sizeof(abi::after_area);
+  switch (kind) {
+    case region_kind::segment:
+      return sizeof(abi::segment);
+    case region_kind::after:
+      return sizeof(abi::after_area);
+    case region_kind::roles:
+      return sizeof(abi::role_area);
+    case region_kind::rings:
+      return offsetof(abi::ring_area, begun);
+  }
+  return 0;
 }
 
 void apply(foreign<abi::segment>& s, memory_change const& c) {
@@ -110,10 +122,6 @@ void copy_parts(foreign<abi::segment> const& from, abi::segment& to, std::uint32
   if ((parts & glance) != 0) copy_glance(c, to, channels);
   if ((parts & slots) != 0) c.whole(to.far_process);
   if ((parts & counts) != 0) copy_counts(c, from, to);
-}
-
-void copy_parts(foreign<abi::after_area> const& from, abi::after_area& to) {
-  std::memcpy(static_cast<void*>(&to), &as_shared(from), sizeof to);
 }
 
 }  // namespace sluice::segment

@@ -12,8 +12,9 @@
 
 namespace sluice::segment {
 
-/// What is mapped: a job's segment, or its area of epochs.
-enum class region_kind : std::uint32_t { segment, after };
+/// What is mapped: a job's segment; or its area of epochs, its area of roles, or the beginning of
+/// its rings, which are copied whole.
+enum class region_kind : std::uint32_t { segment, after, roles, rings };
 std::size_t bytes_of(region_kind kind);
 
 enum class touch : std::uint32_t {
@@ -51,9 +52,7 @@ enum part : std::uint32_t {
   whole = glance | slots | counts
 };
 
-/// Copies these parts. What nobody has used is left as it is in `to`, which was zeros. Of an area
-/// of epochs all is copied.
+/// Copies these parts. What nobody has used is left as it is in `to`, which was zeros.
 void copy_parts(foreign<abi::segment> const& from, abi::segment& to, std::uint32_t parts);
-void copy_parts(foreign<abi::after_area> const& from, abi::after_area& to);
 
 }  // namespace sluice::segment

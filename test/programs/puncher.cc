@@ -39,7 +39,8 @@ void keep_it_busy() {
   for (int i = 0; i < busy_processes; ++i) {
     if (fork() != 0) continue;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (uint64_t volatile spun = 0;; spun = spun + 1) continue;
+    uint64_t volatile spun = 0;
+    while (true) spun = spun + 1;
   }
 }
 

@@ -115,7 +115,7 @@ void job_source::add_roles(nlohmann::json& job, std::string const& run_dir) {
   bool const is_told = owner != job.end() && owner->is_number_unsigned();
   uid_t const uid = is_told ? owner->get<uid_t>() : geteuid();
   for (std::string const& folder : {fmt::format("{}@{}", uid, name), name}) {
-    auto const uses = segment::look_at_roles(segment::segment_path(run_dir, folder), uid);
+    auto const uses = segment::look_at_roles({segment::segment_path(run_dir, folder), uid});
     if (!uses.role.empty()) return roles_.add(job, run_dir + "\n" + folder, uses, steady_ns());
   }
 }

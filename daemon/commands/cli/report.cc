@@ -122,7 +122,7 @@ json report_json(foreign<abi::segment> const& s, run_facts const& facts) {
   report["elapsed_s"] = facts.elapsed_s;
   report.update(
       segment::counted_json(s, segment::live_processes(s, facts.owner).size(),
-                            segment::small_targets_of(s, facts.segment_path, facts.owner)));
+                            segment::small_targets_of(s, {facts.segment_path, facts.owner})));
   return report;
 }
 
@@ -153,7 +153,7 @@ json after_json(std::string const& segment_path) {
 }
 
 void put_roles(json& report, std::string const& segment_path, std::int64_t owner) {
-  if (json roles = segment::roles_json(segment_path, owner); !roles.is_null())
+  if (json roles = segment::roles_json({segment_path, owner}); !roles.is_null())
     report["roles"] = std::move(roles);
 }
 

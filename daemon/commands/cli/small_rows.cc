@@ -104,7 +104,7 @@ std::string modes_words(json const& targets) {
 void put_small(json& row, foreign<abi::segment> const& s, std::string const& segment_path,
                std::int64_t owner) {
   bool const is_running = !segment::live_processes(s, owner).empty();
-  if (json small = segment::small_json(s, segment_path, owner, is_running); !small.is_null())
+  if (json small = segment::small_json(s, {segment_path, owner}, is_running); !small.is_null())
     row["small"] = std::move(small);
 }
 

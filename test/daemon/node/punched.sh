@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 240
 # A user takes the pages of his segment away, again and again, in a process that has next to no
-# processor. Who touches one meanwhile waits until he is done. The daemon does not: it answers, and
-# changes others' limits, while a punch is under way.
+# processor. Who touches one meanwhile waits until he is done. The daemon does not: it answers,
+# explains that job, and changes others' limits, while a punch is under way.
 set -u
 . test/lib/node.bash
 two_users
@@ -14,7 +14,8 @@ has_job() { $S jobs 2>/dev/null | grep -q "$1"; }
 job $ann ours sh -c "while [ -e '$SCRATCH/data/file' ]; do sleep 0.2; done" &
 until_true 20 has_job ours || fail 'no job of hers'
 mkdir -m 777 "$SCRATCH/his"
-job $bob his "$PROGRAMS/puncher" "$RUN/jobs/$bob@his" "$SCRATCH/his/counts" 2>"$SCRATCH/err" &
+as $bob $S run --no-summary --job his --small "strict@$SCRATCH/his" -- \
+  "$PROGRAMS/puncher" "$RUN/jobs/$bob@his" "$SCRATCH/his/counts" 2>"$SCRATCH/err" &
 counts() { od -An -tu8 "$SCRATCH/his/counts" 2>/dev/null; }
 begun_of() { counts | awk '{print $1}'; }
 is_under_way() { counts | awk '$1 > $2 {is = 1} END {exit !is}'; }
@@ -30,7 +31,7 @@ all_within_one_punch() {
   punch=$(begun_of)
   $S set ours metadata@scratch=10/s || return 1
   while is_under_way && [ "$punch" = "$(begun_of)" ] && [ "$said" -lt 60 ]; do
-    $S jobs || return 1
+    $S jobs && $S explain --job his || return 1
     said=$((said + 1))
   done
   [ "$said" -le "$most" ] || most=$said

@@ -10,15 +10,19 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "abi/ring_area.h"
+#include "abi/role_area.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "lib/scratch.h"
+#include "segment/beside.h"
 
 using namespace sluice;
 using segment::region_kind;
@@ -346,4 +350,30 @@ TEST_CASE("far memory: questions of an area of epochs are taken and answered", "
   CHECK(a->head.known == 1);
   CHECK(a->head.book == 12);
   change({.what = segment::touch::free_slot, .index = abi::after_slots});
+}
+
+TEST_CASE("far memory: what is beside a segment is read by the job's process, or by us",
+          "[segment][far]") {
+  far_world w;
+  auto const s = w.segment("segment");
+  auto const r = w.hold(s, ann);
+  his<abi::role_area> const roles(w.at.dir + "/roles");
+  roles->head.unclassed = 7;
+  segment::job_files files{w.at.dir + "/segment", geteuid(), nullptr};
+  auto const read = [&](char const* name) {
+    return segment::read_front(w.at.dir + "/" + name, files, region_kind::roles);
+  };
+  auto const own = read("roles");
+  REQUIRE(own.bytes.size() == sizeof(abi::role_area));
+  files.far = r.get();
+  auto const far = read("roles");
+  CHECK(far.bytes == own.bytes);
+  CHECK(far.file_bytes == sizeof(abi::role_area));
+  CHECK(std::memcmp(far.bytes.data(), roles.at, sizeof *roles.at) == 0);
+  CHECK(read("nothing").bytes.empty());
+  his<abi::ring_header> const small(w.at.dir + "/short");
+  CHECK(read("short").bytes.empty());
+  kill(w.server(), SIGSTOP);
+  CHECK(read("roles").bytes.empty());
+  kill(w.server(), SIGCONT);
 }
