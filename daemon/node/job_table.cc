@@ -198,7 +198,7 @@ void job_table::look(std::span<job const* const> some, std::uint32_t parts,
   std::vector<segment::far_region*> regions;
   for (job const* const j : some)
     if (j->map.far() != nullptr && !j->is_broken()) regions.push_back(j->map.far());
-  if (!regions.empty()) far_->look(regions, parts, debt_ns);
+  far_->look(regions, parts, debt_ns);  // of none, too: who has no job any more is forgotten
 }
 
 void job_table::look(std::uint32_t parts) const {

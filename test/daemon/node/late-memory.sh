@@ -57,3 +57,9 @@ is_paused() { # a call of his waits
 until_true 60 is_paused || fail 'it is not paused'
 late=
 kill -0 "$NODE" || fail "the daemon has ended: $(tail -3 "$SCRATCH/log")"
+
+$S resume his >/dev/null || fail 'resume at the end'
+rm "$SCRATCH/his" "$SCRATCH/hers"
+until_true 60 eval '! has_job his && ! has_job hers' || fail 'jobs that have ended stay'
+nobody_is_left() { [ -z "$(pgrep -P "$(pgrep -P "$NODE" -x sluiced-memory)")" ]; }
+until_true 60 nobody_is_left || fail 'processes stay that have no memory to touch'
