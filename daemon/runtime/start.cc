@@ -24,6 +24,7 @@ namespace {
 
 constexpr unsigned backlog_wanted = 4096;  // 2500 nodes that come back in one burst
 constexpr rlim_t files_per_child = 4;      // a reconnecting child has up to three sockets at once
+constexpr rlim_t files_per_job = 6;        // its segment, and areas beside it that are held
 constexpr rlim_t files_own = 256;
 
 error failed(std::string const& what) {
@@ -129,7 +130,7 @@ void check_clock() {
           clock, s));
 }
 
-std::vector<std::string> check_machine(config const& c, std::size_t children) {
+std::vector<std::string> check_machine(config const& c, serves most) {
   std::vector<std::string> out;
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
@@ -137,12 +138,16 @@ std::vector<std::string> check_machine(config const& c, std::size_t children) {
     setrlimit(RLIMIT_NOFILE, &files);
     getrlimit(RLIMIT_NOFILE, &files);
   }
-  rlim_t const wanted = files_own + files_per_child * std::max<std::size_t>(children, 1);
+  rlim_t const wanted = files_own + files_per_job * most.jobs +
+                        files_per_child * std::max<std::size_t>(most.children, 1);
   if (files.rlim_cur < wanted)
     out.push_back(
-        fmt::format("at most {} files may be open, {} children need {}: raise "
+        fmt::format("at most {} files may be open, {} need {}: raise "
                     "RLIMIT_NOFILE (LimitNOFILE= of the unit)",
-                    files.rlim_cur, children, wanted));
+                    files.rlim_cur,
+                    most.jobs != 0 ? fmt::format("{} jobs", most.jobs)
+                                   : fmt::format("{} children", most.children),
+                    wanted));
   if (c.role == role_kind::node && geteuid() == 0 && shares_memory(c.run_dir))
     out.push_back(
         fmt::format("{0}/jobs lies in the file system of {0}, and users can fill it: mount a tmpfs "
@@ -151,7 +156,7 @@ std::vector<std::string> check_machine(config const& c, std::size_t children) {
   if (c.role == role_kind::node) return out;
   for (char const* name : {"core/somaxconn", "ipv4/tcp_max_syn_backlog"}) {
     std::uint64_t const backlog = number_in(std::string("/proc/sys/net/") + name);
-    if (backlog != 0 && backlog < backlog_wanted && children > backlog)
+    if (backlog != 0 && backlog < backlog_wanted && most.children > backlog)
       out.push_back(
           fmt::format("/proc/sys/net/{} is {}: children that come back at once wait for "
                       "seconds, set it to {}",

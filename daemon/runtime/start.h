@@ -33,7 +33,13 @@ std::uint64_t next_incarnation(std::string const& state_dir, std::uint64_t realt
 /// them.
 void check_clock();
 
+/// How many there may be at a time.
+struct serves {
+  std::size_t children = 0;
+  std::size_t jobs = 0;
+};
+
 /// Raises the soft RLIMIT_NOFILE to the hard one. What a person should know: sentences.
-std::vector<std::string> check_machine(config const& c, std::size_t children);
+std::vector<std::string> check_machine(config const& c, serves most);
 
 }  // namespace sluice::runtime

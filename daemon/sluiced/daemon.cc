@@ -18,6 +18,7 @@
 #include "base/installed.h"
 #include "base/owners.h"
 #include "node/job_limits.h"
+#include "node/job_table.h"
 #include "node/journal_keeper.h"
 #include "node/place_finder.h"
 #include "policy/control.h"
@@ -264,7 +265,8 @@ int run_daemon(runtime::command_line const& line) {
                 {{"address", server->address()}, {"meaning", "it is tried again every 10 s"}});
   for (auto const& w : written.warnings) log.warning("configuration", {{"why", w}});
   for (auto const& w : named.warnings) log.warning("policy", {{"why", w}});
-  for (auto const& w : runtime::check_machine(c, named.children)) log.warning(w);
+  std::size_t const jobs = c.role == runtime::role_kind::node ? node::job_table::most_jobs : 0;
+  for (auto const& w : runtime::check_machine(c, {named.children, jobs})) log.warning(w);
   if (!trouble.empty()) log.warning("cannot store the incarnation", {{"why", trouble}});
   if (!unlocked.empty()) log.warning("cannot lock the state directory", {{"why", unlocked}});
   int const status = function_of(c.role)(c, s);

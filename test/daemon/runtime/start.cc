@@ -95,10 +95,14 @@ TEST_CASE("control start: directories") {
 TEST_CASE("control start: too few descriptors are said in words") {
   runtime::config c;
   c.role = runtime::role_kind::cluster;
-  CHECK(runtime::check_machine(c, 1).empty());
-  auto const said = runtime::check_machine(c, 100'000'000);
+  CHECK(runtime::check_machine(c, {1, 0}).empty());
+  auto const said = runtime::check_machine(c, {100'000'000, 0});
   REQUIRE(!said.empty());
-  CHECK_THAT(said[0], Catch::Contains("need 400000256: raise RLIMIT_NOFILE"));
+  CHECK_THAT(said[0], Catch::Contains("100000000 children need 400000256: raise RLIMIT_NOFILE"));
+  c.role = runtime::role_kind::node;
+  auto const of_node = runtime::check_machine(c, {0, 100'000'000});
+  REQUIRE(!of_node.empty());
+  CHECK_THAT(of_node[0], Catch::Contains("100000000 jobs need 600000260: raise RLIMIT_NOFILE"));
 }
 
 TEST_CASE("control notify: what the service manager hears") {
