@@ -200,6 +200,10 @@ int say_checked(config const& written, named_files const& named) {
   return 0;
 }
 
+std::size_t most_jobs_of(config const& c) {
+  return c.role == runtime::role_kind::node ? node::job_table::most_jobs : 0;
+}
+
 }  // namespace
 
 int run_daemon(runtime::command_line const& line) {
@@ -265,8 +269,7 @@ int run_daemon(runtime::command_line const& line) {
                 {{"address", server->address()}, {"meaning", "it is tried again every 10 s"}});
   for (auto const& w : written.warnings) log.warning("configuration", {{"why", w}});
   for (auto const& w : named.warnings) log.warning("policy", {{"why", w}});
-  std::size_t const jobs = c.role == runtime::role_kind::node ? node::job_table::most_jobs : 0;
-  for (auto const& w : runtime::check_machine(c, {named.children, jobs})) log.warning(w);
+  for (auto const& w : runtime::check_machine(c, {named.children, most_jobs_of(c)})) log.warning(w);
   if (!trouble.empty()) log.warning("cannot store the incarnation", {{"why", trouble}});
   if (!unlocked.empty()) log.warning("cannot lock the state directory", {{"why", unlocked}});
   int const status = function_of(c.role)(c, s);

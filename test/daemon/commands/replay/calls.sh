@@ -13,8 +13,8 @@ trace "$SCRATCH/t.csv" 1 open,close,getattr,rename,unlink,mkdir,rmdir,setattr,st
 # By one thread, so each open has ended before the close of what it opened is due. With a thread for
 # each kind one that is held up has others make what they need.
 strace -f -qq -o "$SCRATCH/trace" -e trace=file,desc -e signal=none \
-  "$(dirname "$SLUICE")/sluice-replay" "$SCRATCH/t.csv" --target "$SCRATCH/d" --files 100 --threads 1 \
-  -o "$SCRATCH/r.json" >/dev/null || fail "status $?"
+  "$(dirname "$SLUICE")/sluice-replay" "$SCRATCH/t.csv" --target "$SCRATCH/d" --files 100 \
+  --threads 1 -o "$SCRATCH/r.json" >/dev/null || fail "status $?"
 
 # The senders are the threads that look at attributes, rename …: only what they did counts.
 python3 - "$SCRATCH/trace" "$SCRATCH/r.json" <<'E2' || fail "see above"
