@@ -19,8 +19,8 @@ constexpr std::size_t most_name = 255;  // in an area that was scribbled over ea
 
 std::unique_ptr<abi::role_area> read_area(job_files const& files) {
   file_front const front = read_front(roles_path(files.segment_path), files, region_kind::roles);
-  auto area = std::make_unique<abi::role_area>();
   if (front.bytes.empty()) return nullptr;
+  auto area = std::make_unique<abi::role_area>();
   std::memcpy(static_cast<void*>(area.get()), front.bytes.data(), sizeof *area);
   bool const is_good = abi::refuse_reason(*area, front.file_bytes) == nullptr &&
                        core::validate(area->table) == nullptr;
